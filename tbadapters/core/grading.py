@@ -1,0 +1,117 @@
+"""What a task expects, and what the grader says of a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tbadapters.core.messages import Message
+from tbadapters.core.state import Effect, State
+from tbadapters.core.tools import ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """In a golden action's arguments: a value out of the result of an earlier golden action.
+
+    ``Ref(0, "ticket_id")`` is the field ``ticket_id`` of what action 0 returned.
+    """
+
+    action: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenAction:
+    """One tool call that leads to an expected end state. Argument values may be ``Ref``s."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EndState:
+    """One allowed outcome: golden actions executed on the clean backend, then declared rows laid over it.
+
+    Attributes:
+        name: What happened, in a few words (``refunded``, ``escalated``).
+        actions: Golden actions in an order that works.
+        rows: table -> key -> columns that must have these values (None as a row: must not exist).
+    """
+
+    name: str
+    actions: tuple[GoldenAction, ...] = ()
+    rows: Mapping[str, Mapping[str, Mapping[str, Any] | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredFact:
+    """Something that the agent must have told the user, by deterministic match in any of its answers.
+
+    Attributes:
+        name: What the fact is.
+        any_of: Texts of which one must occur (white space and case folded; numbers match as numbers: 1,250.00 = 1250).
+    """
+
+    name: str
+    any_of: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What makes a trial pass: one of the end states, and every required fact."""
+
+    end_states: tuple[EndState, ...]
+    required_facts: tuple[RequiredFact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What an attempt left behind, for the grader."""
+
+    initial: State
+    final: State
+    tool_calls: tuple[ToolCall, ...]
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the grader says of one trial.
+
+    Attributes:
+        passed: True, False, or None where no verdict could be reached (never a fail, never a pass).
+        reward: 1.0 for a pass unless the suite says otherwise; None without a verdict.
+        effects: How the final state differs from the nearest allowed end state; empty for a pass.
+        reasons: Plain sentences: what failed, a required fact that was not said.
+        end_state: The name of the nearest allowed end state.
+    """
+
+    passed: bool | None
+    reward: float | None
+    effects: tuple[Effect, ...] = ()
+    reasons: tuple[str, ...] = ()
+    end_state: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict as JSON-like data."""
+        return {
+            "passed": self.passed,
+            "reward": self.reward,
+            "effects": [e.to_dict() for e in self.effects],
+            "reasons": list(self.reasons),
+            "end_state": self.end_state,
+        }
+
+
+class Grader(Protocol):
+    """Grades what an attempt left behind."""
+
+    async def grade(self, evidence: Evidence) -> Verdict:
+        """Return the verdict.
+
+        Raises:
+            GraderFault: no verdict can be reached (a golden action errors, a test function fails to run).
+        """
+        ...

@@ -1,0 +1,145 @@
+"""The record of one attempt: everything that is kept of it, as JSON-like data in the run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tbadapters.core.grading import Verdict
+from tbadapters.core.messages import Entry, Message, ModelRequest, Usage
+from tbadapters.core.state import Effect
+from tbadapters.core.tools import Change, ToolCall, ToolResult
+
+CLEAN_ENDS = frozenset({"settled", "agent_ended"})
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRecord:
+    """A fault as data: its owner (see ``errors.OWNERS``), its code and one line about it."""
+
+    owner: str
+    code: str
+    message: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the fault as JSON-like data."""
+        return {"owner": self.owner, "code": self.code, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """One attempt at a trial.
+
+    Attributes:
+        task: The task's id.
+        index: The trial's index, from 0.
+        attempt: The attempt's number, from 0; more than one only after an infrastructure fault.
+        end_reason: ``settled`` (the user was satisfied or told no), ``agent_ended``, ``user_gave_up``, the name of a
+            limit (``seconds``, ``tool_calls``, ...), ``agent_error``, or ``fault``.
+        verdict: The grader's, or None where the attempt ended in an infrastructure fault.
+        fault: What ended it, or None.
+        transcript: What happened, in order.
+        tool_calls: The executed tool calls.
+        requests: The agent's model requests.
+        cost: US dollars of the requests, or None where a price is unknown.
+        seconds: Wall time of the phases (``setup``, ``agent``, ``grading``) and the ``total``.
+        abandoned: Whether the agent did not end when it was cancelled.
+    """
+
+    task: str
+    index: int
+    attempt: int
+    end_reason: str
+    verdict: Verdict | None
+    fault: FaultRecord | None = None
+    transcript: tuple[Entry, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    requests: tuple[ModelRequest, ...] = ()
+    cost: float | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    abandoned: bool = False
+
+    @property
+    def passed(self) -> bool | None:
+        """True, False, or None without a verdict."""
+        return self.verdict.passed if self.verdict else None
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all model requests together."""
+        return sum((r.usage for r in self.requests if r.usage), Usage())
+
+    @property
+    def usage_by_actor(self) -> dict[str, Usage]:
+        """Tokens by sub-agent; the agent itself is named ``agent``."""
+        totals: dict[str, Usage] = {}
+        for request in self.requests:
+            actor = request.actor or "agent"
+            totals[actor] = totals.get(actor, Usage()) + (request.usage or Usage())
+        return totals
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What user and agent said to each other."""
+        return tuple(Message(e.text, e.kind) for e in self.transcript if e.kind in ("user", "agent", "system"))
+
+    @property
+    def looked_clean(self) -> bool:
+        """Ended by itself, called at least one writing tool, last tool call no error (the published signature)."""
+        return (
+            self.end_reason in CLEAN_ENDS
+            and any(call.wrote for call in self.tool_calls)
+            and not self.tool_calls[-1].result.is_error
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as JSON-like data; ``from_dict`` reads it."""
+        return {
+            "task": self.task,
+            "index": self.index,
+            "attempt": self.attempt,
+            "end_reason": self.end_reason,
+            "verdict": self.verdict.to_dict() if self.verdict else None,
+            "fault": self.fault.to_dict() if self.fault else None,
+            "transcript": [e.to_dict() for e in self.transcript],
+            "tool_calls": [c.to_dict() for c in self.tool_calls],
+            "requests": [r.to_dict() for r in self.requests],
+            "cost": self.cost,
+            "seconds": {name: round(value, 6) for name, value in self.seconds.items()},
+            "abandoned": self.abandoned,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> AttemptRecord:
+        """Return the record that ``to_dict`` wrote."""
+        return cls(
+            task=data["task"],
+            index=data["index"],
+            attempt=data["attempt"],
+            end_reason=data["end_reason"],
+            verdict=_verdict(data["verdict"]) if data["verdict"] else None,
+            fault=FaultRecord(**data["fault"]) if data["fault"] else None,
+            transcript=tuple(Entry(e["kind"], e["text"], e.get("data")) for e in data["transcript"]),
+            tool_calls=tuple(_tool_call(c) for c in data["tool_calls"]),
+            requests=tuple(_request(r) for r in data["requests"]),
+            cost=data["cost"],
+            seconds=data["seconds"],
+            abandoned=data["abandoned"],
+        )
+
+
+def _verdict(data: Mapping[str, Any]) -> Verdict:
+    effects = tuple(Effect(**e) for e in data["effects"])
+    return Verdict(data["passed"], data["reward"], effects, tuple(data["reasons"]), data["end_state"])
+
+
+def _tool_call(data: Mapping[str, Any]) -> ToolCall:
+    changes = None if data["changes"] is None else tuple(Change(*c) for c in data["changes"])
+    result = ToolResult(data["result"], None, data["is_error"], changes)
+    return ToolCall(data["index"], data["name"], data["arguments"], result, data["actor"], data["seconds"])
+
+
+def _request(data: Mapping[str, Any]) -> ModelRequest:
+    usage = Usage.from_dict(data["usage"]) if data["usage"] else None
+    return ModelRequest(data["model"], usage, data["actor"], data["fault"])

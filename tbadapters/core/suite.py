@@ -1,0 +1,156 @@
+"""Suites and tasks."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from tbadapters.core.errors import InvalidOption, UnknownName
+from tbadapters.core.frameworks import framework
+from tbadapters.core.grading import Expectation
+from tbadapters.core.messages import Message
+from tbadapters.core.sandbox import Backend
+from tbadapters.core.tools import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class UserFact:
+    """Something that the user knows and tells when asked.
+
+    Attributes:
+        topic: What it is about, in words (``last four digits of the card``); shown to an LLM user.
+        answer: What the user says, as a full sentence.
+        asked_by: Words or short phrases, lower case; a question of the agent that contains one asks for this fact.
+    """
+
+    topic: str
+    answer: str
+    asked_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UserBrief:
+    """What the simulated user wants and knows.
+
+    Attributes:
+        goal: What the user wants, in one sentence; shown to an LLM user.
+        facts: What it tells when asked, never before.
+        declines: Words or short phrases, lower case; a proposal of the agent that contains one is declined.
+    """
+
+    goal: str
+    facts: tuple[UserFact, ...] = ()
+    declines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One workflow: initial state, opening message, what the user knows, the expected end states.
+
+    Attributes:
+        id: Stable: ``suite/workflow/variation``.
+        opening: The user's first message.
+        user: What the user wants and knows.
+        expectation: What makes a trial pass. The agent never sees it.
+        world: The backend's initial records, in the form that the suite's backend takes.
+        tags: For figures by tag (``refusal``, ``escalation``, ``needs_fact``, the workflow's name, ...).
+        history: Messages from before the trial begins.
+        instructions: The task's own policy instead of the suite's, where it has one.
+        needs_asking: Topics of the facts that can't be found in the records, in the order in which a good agent asks.
+    """
+
+    id: str
+    opening: str
+    user: UserBrief
+    expectation: Expectation
+    world: Mapping[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    history: tuple[Message, ...] = ()
+    instructions: str | None = None
+    needs_asking: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A named set of tasks with their backend, tools and policy.
+
+    Attributes:
+        name: The suite's name, such as ``neobank``.
+        tasks: The tasks, ids unique.
+        policy: What the agent is told: rules that decide every task.
+        tool_list: The tools, framework-neutral.
+        backend: Opens a clean sandbox for an attempt and gives the grader.
+        conversation: The protocol by which user and agent take turns.
+        seed: The suite seed the tasks were built from; 0 is the published set.
+        version: Changes when tasks, tools or grading change.
+        reseed: Builds the same suite from another seed, where the suite can.
+    """
+
+    name: str
+    tasks: tuple[Task, ...]
+    policy: str
+    tool_list: tuple[Tool, ...]
+    backend: Backend
+    conversation: Literal["default", "thinkingbox"] = "default"
+    seed: int = 0
+    version: str = "1"
+    reseed: Callable[[int], Suite] | None = None
+
+    def tools(self, framework_name: str | None = None) -> Sequence[Any]:
+        """Return the suite's tools as a framework's own tools, bound to whichever trial runs where they are called.
+
+        Args:
+            framework_name: ``langgraph``, ``openai-agents`` or ``pydantic-ai``; None for ``Tool`` objects.
+
+        Raises:
+            UnknownName: no such framework.
+            MissingFramework: its extra is not installed.
+        """
+        if framework_name is None:
+            return self.tool_list
+        return framework(framework_name).tools(self.tool_list)
+
+    def task(self, task_id: str) -> Task:
+        """Return the task of this id; the suite's name may be left out.
+
+        Raises:
+            UnknownName: no such task.
+        """
+        for task in self.tasks:
+            if task_id in (task.id, task.id.removeprefix(f"{self.name}/")):
+                return task
+        raise UnknownName("task", task_id, [t.id for t in self.tasks])
+
+    def select(self, patterns: Iterable[str] | str | int | None) -> Suite:
+        """Return the suite with only the tasks that are named.
+
+        Args:
+            patterns: Ids, shell patterns (``card_*``, with or without the suite's name), ``tag:NAME``, or a number n
+                (the first n tasks); None for all.
+
+        Raises:
+            UnknownName: a pattern matches nothing.
+            InvalidOption: a number below 1.
+        """
+        if patterns is None:
+            return self
+        if isinstance(patterns, int):
+            if patterns < 1:
+                raise InvalidOption(f"tasks={patterns}: at least 1 task is needed.")
+            return replace(self, tasks=self.tasks[:patterns])
+        chosen: set[str] = set()
+        for pattern in [patterns] if isinstance(patterns, str) else patterns:
+            found = {t.id for t in self.tasks if self._matches(t, pattern)}
+            if not found:
+                tags = {f"tag:{tag}" for t in self.tasks for tag in t.tags}
+                raise UnknownName("task", pattern, {t.id for t in self.tasks} | tags)
+            chosen |= found
+        return replace(self, tasks=tuple(t for t in self.tasks if t.id in chosen))
+
+    def _matches(self, task: Task, pattern: str) -> bool:
+        if pattern.startswith("tag:"):
+            return pattern[4:] in task.tags
+        short = task.id.removeprefix(f"{self.name}/")
+        return any(fnmatch.fnmatchcase(name, form) for name in (task.id, short) for form in (pattern, f"{pattern}/*"))

@@ -1,0 +1,1 @@
+"""Tables, pages and files made of a run."""

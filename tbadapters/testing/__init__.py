@@ -1,0 +1,1 @@
+"""Shipped fakes: a scripted model server, policies, suite checks."""
