@@ -1,0 +1,239 @@
+"""The figures of a set of tasks: each with its name, its interval, its bounds and the coverage behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tbadapters.core import statistics as stats
+from tbadapters.core.messages import Usage
+from tbadapters.core.records import AttemptRecord
+from tbadapters.core.statistics import Count, Interval, Tally
+
+COVERAGE_FLOOR = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many of the planned trials have a verdict."""
+
+    planned: int
+    valid: int
+
+    @property
+    def missing(self) -> int:
+        """Planned trials without a verdict."""
+        return self.planned - self.valid
+
+    @property
+    def share(self) -> float:
+        """``valid`` over ``planned``."""
+        return self.valid / self.planned if self.planned else 0.0
+
+    @property
+    def sufficient(self) -> bool:
+        """Whether a headline may be printed: at least ``COVERAGE_FLOOR`` of the planned trials are valid."""
+        return self.share >= COVERAGE_FLOOR
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the coverage as JSON-like data."""
+        return {"planned": self.planned, "valid": self.valid, "missing": self.missing}
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A mean of per-task rates.
+
+    Attributes:
+        value: From 0 to 1, None where no task has enough valid trials.
+        interval: 95 %, over tasks like these; None for fewer than two tasks.
+        bounds: What it would be if all missing trials had failed, and if all had passed.
+        tasks: The tasks that it is the mean of.
+    """
+
+    value: float | None
+    interval: Interval | None
+    bounds: Interval | None
+    tasks: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rate as JSON-like data."""
+        return {
+            "value": self.value,
+            "interval": _pair(self.interval),
+            "bounds": _pair(self.bounds),
+            "tasks": self.tasks,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCount:
+    """A count of tasks with its interval and bounds (both of the rate)."""
+
+    count: int
+    of: int
+    undetermined: int
+    interval: Interval | None
+    bounds: Interval | None
+
+    @property
+    def rate(self) -> float | None:
+        """``count`` over all tasks; None without tasks."""
+        return Count(self.count, self.of).rate
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the count as JSON-like data."""
+        return {
+            "count": self.count,
+            "of": self.of,
+            "rate": self.rate,
+            "undetermined": self.undetermined,
+            "interval": _pair(self.interval),
+            "bounds": _pair(self.bounds),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A figure without interval: a ratio, US dollars or tokens. None where it is undefined or a price is unknown."""
+
+    value: float | None
+    unit: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the amount as JSON-like data."""
+        return {"value": self.value, "unit": self.unit}
+
+
+Figure = Rate | TaskCount | Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Every figure of a set of tasks. ``pass_at_k`` and its two kin hold one rate a k, from 1 to the planned trials."""
+
+    coverage: Coverage
+    k: int
+    pass_at_1: Rate
+    observed_all: TaskCount
+    solved_at_least_once: TaskCount
+    retention: Amount
+    cost_per_success: Amount
+    cost_per_reliable_task: Amount
+    tokens_per_success: Amount
+    pass_at_k: Mapping[int, Rate] = field(repr=False)
+    pass_hat_k: Mapping[int, Rate] = field(repr=False)
+    pass_hat_k_plug_in: Mapping[int, Rate] = field(repr=False)
+
+    def named(self) -> dict[str, Figure]:
+        """Return the figures by their names, those of k at the number of planned trials."""
+        return {
+            "pass@1": self.pass_at_1,
+            "pass@k (unbiased)": self.pass_at_k[self.k],
+            "pass^k (unbiased)": self.pass_hat_k[self.k],
+            "pass^k (plug-in)": self.pass_hat_k_plug_in[self.k],
+            "observed k/k": self.observed_all,
+            "solved at least once": self.solved_at_least_once,
+            "retention": self.retention,
+            "cost per success": self.cost_per_success,
+            "cost per reliable task": self.cost_per_reliable_task,
+            "tokens per success": self.tokens_per_success,
+        }
+
+    def to_dict(self, *, every_k: bool = False) -> dict[str, Any]:
+        """Return the figures as JSON-like data, keyed by name; with ``every_k`` the rates of each k, too."""
+        data: dict[str, Any] = {name: figure.to_dict() for name, figure in self.named().items()}
+        series = {
+            "pass@k (unbiased)": self.pass_at_k,
+            "pass^k (unbiased)": self.pass_hat_k,
+            "pass^k (plug-in)": self.pass_hat_k_plug_in,
+        }
+        for name, rates in series.items():
+            data[name]["k"] = self.k
+            if every_k:
+                data[name]["by_k"] = {str(k): rate.to_dict() for k, rate in rates.items()}
+        data["observed k/k"]["k"] = self.k
+        return data
+
+
+def figures(tallies: Sequence[Tally], records: Sequence[AttemptRecord], k: int) -> Figures:
+    """Return the figures of tasks.
+
+    Args:
+        tallies: One a task.
+        records: The deciding attempts of these tasks' trials, for cost and tokens.
+        k: Planned trials a task.
+    """
+    valid = [r for r in records if r.passed is not None]
+    passed = sum(1 for r in valid if r.passed)
+    reliable = stats.observed_all(tallies)
+    cost, tokens = known_cost(valid), total_usage(valid).total_tokens
+    ks = range(1, k + 1)
+    return Figures(
+        coverage=Coverage(sum(t.planned for t in tallies), sum(t.valid for t in tallies)),
+        k=k,
+        pass_at_1=_rate(stats.task_rate, tallies),
+        observed_all=_observed_all(tallies),
+        solved_at_least_once=_solved(tallies),
+        retention=Amount(stats.retention(tallies), "ratio"),
+        cost_per_success=Amount(_ratio(cost, passed), "USD"),
+        cost_per_reliable_task=Amount(_ratio(cost, reliable.count), "USD"),
+        tokens_per_success=Amount(_ratio(tokens or None, passed), "tokens"),
+        pass_at_k={i: rate_at(stats.task_pass_at_k, tallies, i) for i in ks},
+        pass_hat_k={i: rate_at(stats.task_pass_hat_k, tallies, i) for i in ks},
+        pass_hat_k_plug_in={i: rate_at(stats.task_pass_hat_k_plug_in, tallies, i) for i in ks},
+    )
+
+
+def tally_trials(planned: int, records: Sequence[AttemptRecord]) -> Tally:
+    """Return the tally of one task's deciding attempts."""
+    verdicts = [r.passed for r in records]
+    return Tally(planned, len(verdicts) - verdicts.count(None), verdicts.count(True))
+
+
+def rate_at(of_task: Callable[[Tally, int], float | None], tallies: Sequence[Tally], k: int) -> Rate:
+    """Return the mean of a per-task figure at k."""
+    return _rate(lambda tally: of_task(tally, k), tallies)
+
+
+def total_usage(records: Sequence[AttemptRecord]) -> Usage:
+    """Return the tokens of all attempts together."""
+    return sum((r.usage for r in records), Usage())
+
+
+def known_cost(records: Sequence[AttemptRecord]) -> float | None:
+    """Return the US dollars of all attempts together; None where one of them is unknown, or without attempts."""
+    costs = [r.cost for r in records]
+    known = stats.known(costs)
+    return sum(known) if known and len(known) == len(costs) else None
+
+
+def _rate(of_task: Callable[[Tally], float | None], tallies: Sequence[Tally]) -> Rate:
+    def average(some: Sequence[Tally]) -> float | None:
+        return stats.mean(stats.known(map(of_task, some)))
+
+    values = stats.known(map(of_task, tallies))
+    return Rate(stats.mean(values), stats.mean_interval(values), stats.bounds(average, tallies), len(values))
+
+
+def _observed_all(tallies: Sequence[Tally]) -> TaskCount:
+    found = stats.observed_all(tallies)
+    interval = stats.clopper_pearson(found.count, found.of - found.undetermined)
+    limits = stats.bounds(lambda some: stats.observed_all(some).rate, tallies)
+    return TaskCount(found.count, found.of, found.undetermined, interval, limits)
+
+
+def _solved(tallies: Sequence[Tally]) -> TaskCount:
+    found = stats.solved_at_least_once(tallies)
+    interval = stats.mean_interval([float(t.passed > 0) for t in tallies])
+    limits = stats.bounds(lambda some: stats.solved_at_least_once(some).rate, tallies)
+    return TaskCount(found.count, found.of, found.undetermined, interval, limits)
+
+
+def _ratio(total: float | None, number: int) -> float | None:
+    return total / number if total is not None and number else None
+
+
+def _pair(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else list(interval)
