@@ -1,0 +1,181 @@
+"""What the adapters share: importing a framework, and saying whose fault an exception is.
+
+``model_fault`` decides by an exception's type and the provider's own error code, never by its message.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from tbadapters.core.errors import (
+    AccessFault,
+    AgentFault,
+    Fault,
+    MissingFramework,
+    ProviderFault,
+    TbAdaptersError,
+    describe,
+)
+
+_ACCESS = {401: "authentication", 403: "permission", 404: "model_not_found"}
+_PROVIDER = {408: "timeout", 409: "conflict", 429: "rate_limit"}
+_SERVER_ERROR = 500
+# The provider's own words, in an error's ``code`` or ``type``; they say more than the status.
+_ACCESS_CODES = frozenset({"insufficient_quota", "invalid_api_key", "model_not_found", "billing_not_active"})
+_AGENT_CODES = frozenset({"context_length_exceeded", "content_filter", "content_policy_violation"})
+_RATE_CODES = frozenset({"rate_limit_exceeded", "tokens", "requests"})
+
+
+def require(module: str, *, framework: str, extra: str) -> Any:
+    """Import a framework's module.
+
+    Raises:
+        MissingFramework: the framework (not something that it needs in turn) is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == module.partition(".")[0]:
+            raise MissingFramework(framework, extra) from error
+        raise
+
+
+def is_instance_of(value: object, package: str, *names: str) -> bool:
+    """Whether the type of ``value``, or a base of it, is one of ``names`` defined in ``package``; imports nothing."""
+    return any(
+        base.__name__ in names and (base.__module__ == package or base.__module__.startswith(f"{package}."))
+        for base in type(value).__mro__
+    )
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception, what it was raised from, and the members of exception groups, outermost first."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        current = waiting.pop(0)
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        if isinstance(current, BaseExceptionGroup):
+            waiting.extend(current.exceptions)
+        if current.__cause__ is not None:
+            waiting.append(current.__cause__)
+
+
+def typed(error: BaseException) -> TbAdaptersError | None:
+    """Return our own error inside an exception that a framework wrapped around it, or None."""
+    return next((cause for cause in causes(error) if isinstance(cause, TbAdaptersError)), None)
+
+
+def agent_fault(error: BaseException) -> Fault:
+    """Return the fault for an exception that escaped from an agent.
+
+    In this order: our own fault wrapped inside it, a model endpoint's failure, else the agent's own exception.
+
+    Raises:
+        TbAdaptersError: an error of ours that is no fault (a tool called outside a trial) passes as it is.
+    """
+    found = typed(error)
+    if found is not None and not isinstance(found, Fault):
+        raise found
+    return found or model_fault(error) or AgentFault(describe(error))
+
+
+def model_fault(error: BaseException) -> Fault | None:
+    """Return the fault for an exception of an openai client or of the HTTP transport below it; None for any other.
+
+    The first cause that says something decides.
+    """
+    for cause in causes(error):
+        fault = _openai_fault(cause) or _transport_fault(cause)
+        if fault is not None:
+            return fault
+    return None
+
+
+def http_fault(
+    status: int, message: str, *, codes: tuple[str | None, ...] = (), headers: Mapping[str, str] | None = None
+) -> Fault:
+    """Return the fault for an HTTP error answer of a model endpoint.
+
+    Args:
+        status: The HTTP status.
+        message: One line about the error.
+        codes: The provider's own error code and error type, where it gave them.
+        headers: The answer's headers, for ``Retry-After``.
+    """
+    return (
+        _fault_by_code(message, codes)
+        or _fault_by_status(status, message, headers)
+        or AgentFault(message, code="invalid_request")
+    )
+
+
+def retry_after(headers: Mapping[str, str] | None) -> float | None:
+    """Return the seconds that ``retry-after-ms`` or ``retry-after`` (seconds or an HTTP date) ask to wait."""
+    if headers is None:
+        return None
+    try:
+        if (milliseconds := headers.get("retry-after-ms")) is not None:
+            return max(0.0, float(milliseconds) / 1000)
+        if (value := headers.get("retry-after")) is None:
+            return None
+        if value.strip().replace(".", "", 1).isdigit():
+            return float(value)
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    except (TypeError, ValueError):
+        return None
+
+
+def _fault_by_code(message: str, codes: tuple[str | None, ...]) -> Fault | None:
+    for code in codes:
+        if code in _ACCESS_CODES:
+            return AccessFault(message, code=code)
+        if code in _AGENT_CODES:
+            return AgentFault(message, code="content_filter" if code != "context_length_exceeded" else code)
+    return None
+
+
+def _fault_by_status(status: int, message: str, headers: Mapping[str, str] | None) -> Fault | None:
+    if status in _ACCESS:
+        return AccessFault(message, code=_ACCESS[status])
+    if status in _PROVIDER:
+        return ProviderFault(message, code=_PROVIDER[status], retry_after=retry_after(headers))
+    if status >= _SERVER_ERROR:
+        return ProviderFault(message, code="server_error", retry_after=retry_after(headers))
+    return None
+
+
+def _openai_fault(error: BaseException) -> Fault | None:
+    openai = sys.modules.get("openai")  # an exception of it can't exist before it is imported
+    if openai is None or not isinstance(error, openai.OpenAIError):
+        return None
+    text = describe(error)
+    codes = (getattr(error, "code", None), getattr(error, "type", None))
+    if isinstance(error, openai.APIStatusError):
+        return http_fault(error.status_code, text, codes=codes, headers=error.response.headers)
+    if isinstance(error, openai.APIConnectionError):
+        return ProviderFault(text, code="timeout" if isinstance(error, openai.APITimeoutError) else "connection")
+    if isinstance(error, openai.APIError):  # an error event inside a stream has a code but no status
+        rate = any(code in _RATE_CODES for code in codes)
+        return _fault_by_code(text, codes) or ProviderFault(text, code="rate_limit" if rate else "stream_error")
+    own = {openai.LengthFinishReasonError: "length", openai.ContentFilterFinishReasonError: "content_filter"}
+    return AgentFault(text, code=own.get(type(error), "client_setup"))  # set-up such as: no API key was given
+
+
+def _transport_fault(error: BaseException) -> Fault | None:
+    for name in ("httpx2", "httpx"):
+        module = sys.modules.get(name)
+        if module is None:
+            continue
+        if isinstance(error, module.TimeoutException):
+            return ProviderFault(describe(error), code="timeout")
+        if isinstance(error, module.TransportError):
+            return ProviderFault(describe(error), code="connection")
+    return None
