@@ -1,0 +1,297 @@
+"""One attempt at a trial: start, call, answer, grade. It holds no loop and ends in one serializable record.
+
+Who drives it is another matter: ``trial.py`` pushes the user's turns into an agent's session; a server lets an agent
+pull them. Either way the agent reaches the backend only through ``Attempt.call``, and what the record says of tool
+calls is what the sandbox executed, not what a framework reports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anyio
+
+from tbadapters.core.agent import ApprovalRequest, Approvals, Ended, NeedsApproval, Said
+from tbadapters.core.context import TrialRef
+from tbadapters.core.conversation import Conversation, End
+from tbadapters.core.errors import AgentFault, Fault, GraderFault, LimitReached, SandboxFault, UserFault, boundary
+from tbadapters.core.grading import Evidence, Grader, Verdict
+from tbadapters.core.limits import Limits
+from tbadapters.core.messages import Entry, Message, ModelRequest, Usage
+from tbadapters.core.records import AttemptRecord, FaultRecord
+from tbadapters.core.sandbox import Sandbox
+from tbadapters.core.state import State
+from tbadapters.core.tool_arguments import invalid_arguments
+from tbadapters.core.tools import Tool, ToolCall, ToolResult
+from tbadapters.core.users import SimulatedUser
+
+PriceOf = Callable[[str, Usage], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Parties:
+    """What an attempt is made of besides the agent."""
+
+    sandbox: Sandbox
+    grader: Grader
+    conversation: Conversation
+    user: SimulatedUser
+
+
+class Attempt:
+    """One attempt, from the clean backend to the verdict.
+
+    It is the ``RunningAttempt`` of the suite's tools and the ``Recorder`` of the agent's session at once: both count
+    towards the same limits.
+
+    Attributes:
+        stopped: Set when a limit is met or the sandbox died: whoever drives the agent ends it then.
+        fault: What stopped it, or None.
+    """
+
+    def __init__(self, trial: TrialRef, parties: Parties, limits: Limits, *, number: int, price_of: PriceOf) -> None:
+        self.trial = trial
+        self.limits = limits
+        self.stopped = anyio.Event()
+        self.fault: Fault | None = None
+        self._parties = parties
+        self._number = number
+        self._price_of = price_of
+        self._initial: State | None = None
+        self._transcript: list[Entry] = []
+        self._calls: list[ToolCall] = []
+        self._requests: list[ModelRequest] = []
+        self._calls_started = 0
+        self._requests_started = 0
+        self._waiting_since: float | None = None
+        self._user_turns = 0
+        self._end: str | None = None
+        self._closed = False
+        self._tools = {tool.name: tool for tool in parties.sandbox.tools}
+        # An agent's parallel calls overlap, but transactions on one backend can't.
+        self._one_call = anyio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """The tools that the agent may call, unbound."""
+        return tuple(self._tools.values())
+
+    # -- the conversation ---------------------------------------------------------------------------------------
+
+    async def start(self) -> Message:
+        """Note the clean state and return the user's opening message."""
+        with boundary(SandboxFault):
+            self._initial = await self._parties.sandbox.state()
+        return self._user_says(self._parties.conversation.start())
+
+    async def answer(self, said: Said | NeedsApproval | Ended) -> Message | Approvals | None:
+        """Take the agent's answer and return the user's next turn, or None where the conversation is over.
+
+        Raises:
+            UserFault: the simulated user failed.
+            LimitReached: the user has no turn left.
+        """
+        if isinstance(said, NeedsApproval):
+            return Approvals({call.id: await self._approve(call) for call in said.calls})
+        self._transcript.append(Entry("agent", said.text))
+        if isinstance(said, Ended):
+            self._transcript.append(Entry("note", f"The agent ended the conversation: {said.reason}."))
+        with boundary(UserFault):
+            following = await self._parties.conversation.next(said)
+        if isinstance(following, End):
+            self._end = following.reason
+            return None
+        return self._user_says(following)
+
+    def _user_says(self, message: Message) -> Message:
+        if self.limits.user_turns is not None and self._user_turns >= self.limits.user_turns:
+            raise self._stop(LimitReached("user_turns", self.limits.user_turns))
+        self._user_turns += 1
+        self._transcript.append(Entry("user", message.text))
+        return message
+
+    async def _approve(self, call: ApprovalRequest) -> bool:
+        with boundary(UserFault):
+            agreed = await self._parties.user.approve(call)
+        data = {"tool": call.tool, "arguments": dict(call.arguments), "approved": agreed}
+        self._transcript.append(Entry("approval", f"{'Approved' if agreed else 'Denied'}: {call.tool}", data))
+        return agreed
+
+    # -- tool calls ---------------------------------------------------------------------------------------------
+
+    async def call(self, name: str, arguments: Mapping[str, Any], *, actor: str | None = None) -> ToolResult:
+        """Execute a tool call in the sandbox and record it.
+
+        An unknown tool, invalid arguments and a tool's own error are results with ``is_error``: the agent may recover.
+
+        Raises:
+            Fault: the attempt is over: a limit is met, the sandbox died, or it ended earlier.
+        """
+        self._raise_if_stopped()
+        if self.limits.tool_calls is not None and self._calls_started >= self.limits.tool_calls:
+            raise self._stop(LimitReached("tool_calls", self.limits.tool_calls))
+        self._calls_started += 1
+        async with self._one_call:
+            self._raise_if_stopped()
+            began = time.perf_counter()
+            result = self._refused(name, arguments) or await self._executed(name, arguments)
+            call = ToolCall(len(self._calls), name, arguments, result, actor, time.perf_counter() - began)
+            self._calls.append(call)
+            self._transcript.append(Entry("tool_call", name, {"index": call.index}))
+        return result
+
+    def call_sync(self, name: str, arguments: Mapping[str, Any], *, actor: str | None = None) -> ToolResult:
+        """Do the same from a worker thread.
+
+        Raises:
+            RuntimeError: called on the event loop's own thread, where it would wait for itself for ever.
+        """
+        if threading.get_ident() == self._loop_thread:
+            raise RuntimeError(f"{name} was called synchronously on the event loop's thread: use `await` there.")
+        calling = self.call(name, arguments, actor=actor)
+        return asyncio.run_coroutine_threadsafe(calling, self._loop).result()
+
+    def _refused(self, name: str, arguments: Mapping[str, Any]) -> ToolResult | None:
+        tool = self._tools.get(name)
+        if tool is None:
+            return ToolResult(f"There is no tool {name!r}. Tools: {', '.join(sorted(self._tools))}.", is_error=True)
+        problem = invalid_arguments(tool, arguments)
+        return ToolResult(problem, is_error=True) if problem else None
+
+    async def _executed(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        try:
+            with boundary(SandboxFault):
+                return await self._parties.sandbox.call(name, arguments)
+        except Fault as fault:
+            raise self._stop(fault) from fault.__cause__
+
+    # -- what the session reports (Recorder) ----------------------------------------------------------------------
+
+    def request_starts(self, actor: str | None = None) -> None:
+        """See ``Recorder.request_starts``."""
+        del actor
+        self._raise_if_stopped()
+        if self.limits.model_requests is not None and self._requests_started >= self.limits.model_requests:
+            raise self._stop(LimitReached("model_requests", self.limits.model_requests))
+        self._requests_started += 1
+        self._waiting_since = time.monotonic()
+
+    def model_request(
+        self, model: str, usage: Usage | None, *, fault: Fault | None = None, actor: str | None = None
+    ) -> None:
+        """See ``Recorder.model_request``. Tokens and cost above their limit stop the attempt."""
+        self._waiting_since = None
+        self._requests.append(ModelRequest(model, usage, actor, str(fault) if fault else None))
+        self._transcript.append(Entry("model_request", model, {"index": len(self._requests) - 1}))
+        if self.limits.tokens is not None and self.usage.total_tokens > self.limits.tokens:
+            self._stop(LimitReached("tokens", self.limits.tokens))
+        if self.limits.cost is not None and (self.cost or 0.0) > self.limits.cost:
+            self._stop(LimitReached("cost", self.limits.cost))
+
+    def note(self, text: str) -> None:
+        """See ``Recorder.note``."""
+        self._transcript.append(Entry("note", text))
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens so far."""
+        return sum((r.usage for r in self._requests if r.usage), Usage())
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars so far; None where a model's price or a request's usage is unknown."""
+        total = 0.0
+        for request in self._requests:
+            price = self._price_of(request.model, request.usage) if request.usage else None
+            if price is None:
+                return None
+            total += price
+        return total if self._requests else None
+
+    def waiting_seconds(self) -> float:
+        """Return how long the last model request has been under way, 0 where none is."""
+        return 0.0 if self._waiting_since is None else time.monotonic() - self._waiting_since
+
+    # -- the end --------------------------------------------------------------------------------------------------
+
+    def _stop(self, fault: Fault) -> Fault:
+        if self.fault is None:
+            self.fault = fault
+            self.stopped.set()
+        return self.fault
+
+    def _raise_if_stopped(self) -> None:
+        if self.fault is not None:
+            raise self.fault
+        if self._closed:
+            raise AgentFault("The attempt is over: this call came too late.", code="late_call")
+
+    def close(self, fault: Fault | None) -> None:
+        """Let no further call reach the backend; ``fault`` is what ended the attempt, None for a clean end."""
+        self.fault = self.fault or fault
+        self._closed = True
+
+    async def graded(self) -> Verdict | None:
+        """Read the final state and have it graded.
+
+        A fault that the agent owns fails the trial, its state is graded and recorded all the same; with any other
+        fault there is no verdict.
+        """
+        if self._initial is None or not (self.fault is None or isinstance(self.fault, AgentFault)):
+            return None
+        try:
+            with boundary(SandboxFault):
+                final = await self._parties.sandbox.state()
+            messages = tuple(Message(e.text, e.kind) for e in self._transcript if e.kind in ("user", "agent"))
+            with boundary(GraderFault):
+                evidence = Evidence(self._initial, final, tuple(self._calls), messages)
+                verdict = await self._parties.grader.grade(evidence)
+        except Fault as fault:
+            self.fault = fault
+            return None
+        if self.fault is None or verdict.passed is None:
+            return verdict
+        return replace(verdict, passed=False, reward=0.0, reasons=(*verdict.reasons, str(self.fault)))
+
+    def record(
+        self, verdict: Verdict | None, seconds: Mapping[str, float], *, abandoned: bool = False
+    ) -> AttemptRecord:
+        """Return the record as things stand."""
+        fault = self.fault
+        return AttemptRecord(
+            task=self.trial.task,
+            index=self.trial.index,
+            attempt=self._number,
+            end_reason=end_reason(self._end, fault),
+            verdict=verdict,
+            fault=fault_record(fault),
+            transcript=tuple(self._transcript),
+            tool_calls=tuple(self._calls),
+            requests=tuple(self._requests),
+            cost=self.cost,
+            seconds=seconds,
+            abandoned=abandoned,
+        )
+
+
+def fault_record(fault: Fault | None) -> FaultRecord | None:
+    """Return a fault as data."""
+    return FaultRecord(fault.owner, fault.code, str(fault)) if fault else None
+
+
+def end_reason(end: str | None, fault: Fault | None) -> str:
+    """Return why an attempt ended, in the words of ``AttemptRecord.end_reason``."""
+    if isinstance(fault, LimitReached):
+        return fault.code
+    if isinstance(fault, AgentFault):
+        return "agent_error"
+    if fault is not None:
+        return "fault"
+    return end or "agent_ended"

@@ -1,0 +1,87 @@
+"""The manifest of a run: what it is made of, so that it can be resumed, compared and repeated."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from tbadapters.core.suite import Suite
+from tbadapters.core.trial import TrialPlan
+
+SCHEMA = "tbadapters.manifest/1"
+NAMED_PACKAGES = (
+    "tbadapters",
+    "anyio",
+    "genai-prices",
+    "langchain",
+    "langchain-openai",
+    "langgraph",
+    "mcp",
+    "openai",
+    "openai-agents",
+    "pydantic-ai-slim",
+)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that a result may depend on, as far as installed."""
+    found = {"python": platform.python_version()}
+    for package in NAMED_PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def suite_digest(suite: Suite) -> str:
+    """Return a digest of all that decides a trial of the suite: tasks, policy, tools."""
+    content = {
+        "tasks": [asdict(task) for task in suite.tasks],
+        "policy": suite.policy,
+        "tools": [[t.name, t.description, t.parameters, t.needs_approval] for t in suite.tool_list],
+        "version": suite.version,
+    }
+    text = json.dumps(content, sort_keys=True, default=_text)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _text(value: object) -> str:
+    return repr(sorted(value, key=repr)) if isinstance(value, set | frozenset) else repr(value)
+
+
+def settings(plan: TrialPlan, *, trials: int, user: str) -> dict[str, Any]:
+    """Return what must be the same when a run is resumed. Concurrency, retries and the cost ceiling may change."""
+    return {
+        "agent": plan.adapter.name,
+        "framework": plan.adapter.framework,
+        "suite": plan.suite.name,
+        "suite_seed": plan.suite.seed,
+        "suite_digest": suite_digest(plan.suite),
+        "trials": trials,
+        "limits": asdict(plan.limits),
+        "user": user,
+        "instructions": plan.instructions,
+        "seed": plan.seed,
+    }
+
+
+def manifest(
+    plan: TrialPlan, settings: Mapping[str, Any], *, started: str, price_table: str | None, command: str | None = None
+) -> dict[str, Any]:
+    """Return a run's manifest as JSON-like data."""
+    return {
+        "schema": SCHEMA,
+        "settings": dict(settings),
+        "tasks": [{"id": task.id, "tags": list(task.tags)} for task in plan.suite.tasks],
+        "retries": asdict(plan.retries),
+        "versions": versions(),
+        "price_table": price_table,
+        "started": started,
+        "agent_spec": command,
+    }

@@ -1,0 +1,172 @@
+"""Many trials: concurrency, cost ceiling, stopping early. For every task, k trials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+import anyio
+import structlog
+
+from tbadapters.core.errors import AccessFault, RunStopped
+from tbadapters.core.events import AttemptFaulted, Event, OnEvent, RunEnded, TrialEnded, TrialStarted
+from tbadapters.core.records import AttemptRecord
+from tbadapters.core.store import Store
+from tbadapters.core.suite import Task
+from tbadapters.core.threads import roomy_threads
+from tbadapters.core.trial import TrialPlan, run_trial
+
+log = structlog.get_logger(__name__)
+
+
+class Control:
+    """How a run is stopped early: no new trial is begun, those under way are finished.
+
+    Attributes:
+        reason: Why, in one sentence; None while the run goes on.
+    """
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+
+    def stop(self, reason: str) -> None:
+        """Begin no further trial; the first reason stays."""
+        self.reason = self.reason or reason
+
+
+@dataclass
+class Run:
+    """One agent's trials: the plan, the store, and what is recorded so far.
+
+    Attributes:
+        spent: US dollars so far, faulted attempts included, as far as prices are known.
+    """
+
+    name: str
+    plan: TrialPlan
+    trials: int
+    store: Store
+    records: list[AttemptRecord] = field(default_factory=list)
+    extra_attempts: int = 0
+    spent: float = 0.0
+
+    def next_attempt(self, task: Task, index: int) -> int | None:
+        """Return the number of the attempt that a trial needs next, None where it has its verdict."""
+        behind = self._behind.get((task.id, index), [])
+        return None if any(r.verdict for r in behind) else len(behind)
+
+    def __post_init__(self) -> None:
+        self._behind: dict[tuple[str, int], list[AttemptRecord]] = {}
+        self.spent = sum(record.cost or 0.0 for record in self.records)
+        for record in self.records:
+            self._behind.setdefault((record.task, record.index), []).append(record)
+
+    def may_retry(self) -> bool:
+        """Say whether the run's retry budget allows one more attempt, and take it from there."""
+        budget = self.plan.retries.budget
+        if budget is not None and self.extra_attempts >= budget:
+            return False
+        self.extra_attempts += 1
+        return True
+
+    async def commit(self, record: AttemptRecord) -> None:
+        """Keep an attempt: on disk first, then in memory. A cancelled run still ends the commit that it began."""
+        with anyio.CancelScope(shield=True):
+            await self.store.add(record)
+        self.records.append(record)
+        self.spent += record.cost or 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    run: Run
+    task: Task
+    index: int
+    attempt: int
+
+
+def missing(runs: Sequence[Run]) -> Iterator[_Job]:
+    """Yield the trials that lack a verdict, one of each task before the second of any, the runs interleaved."""
+    for index in range(max(run.trials for run in runs)):
+        for tasks in zip(*(run.plan.suite.tasks for run in runs), strict=True):
+            for run, task in zip(runs, tasks, strict=True):
+                attempt = run.next_attempt(task, index) if index < run.trials else None
+                if attempt is not None:
+                    yield _Job(run, task, index, attempt)
+
+
+class Runner:
+    """Runs the missing trials of one or several runs, some at a time."""
+
+    def __init__(self, *, concurrency: int, max_cost: float | None, on_event: OnEvent, control: Control) -> None:
+        self._concurrency = concurrency
+        self._max_cost = max_cost
+        self._on_event = on_event
+        self._control = control
+        self._runs: Sequence[Run] = ()
+
+    async def run(self, runs: Sequence[Run]) -> None:
+        """Run every trial that lacks a verdict.
+
+        Raises:
+            RunStopped: quota, key or model make further requests pointless; what is finished is committed.
+        """
+        self._runs = runs
+        jobs = missing(runs)
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(roomy_threads(self._concurrency))
+            try:
+                async with anyio.create_task_group() as workers:
+                    for _ in range(self._concurrency):
+                        workers.start_soon(self._work, jobs)
+            except BaseExceptionGroup as group:
+                raise _first(group) from group
+            finally:
+                for run in runs:
+                    self._tell(RunEnded(run.name, self._control.reason))
+
+    async def _work(self, jobs: Iterator[_Job]) -> None:
+        for job in jobs:
+            if self._control.reason is not None:
+                return
+            await self._trial(job)
+
+    async def _trial(self, job: _Job) -> None:
+        run = job.run
+        self._tell(TrialStarted(run.name, job.task.id, job.index))
+
+        async def commit(record: AttemptRecord) -> None:
+            await run.commit(record)
+            self._watch_cost()
+            if record.verdict is None:
+                self._tell(AttemptFaulted(run.name, record))
+
+        try:
+            record = await run_trial(
+                run.plan, job.task, job.index, first=job.attempt, may_retry=self._may_retry(run), commit=commit
+            )
+        except AccessFault as fault:
+            reason = f"The model endpoint refuses further requests ({fault}). Everything finished is kept in "
+            raise RunStopped(f"{reason}{run.store.folder}; mend it and resume.") from fault
+        self._tell(TrialEnded(run.name, record))
+        log.debug("trial_ended", run=run.name, task=record.task, trial=record.index, passed=record.passed)
+
+    def _may_retry(self, run: Run) -> Callable[[], bool]:
+        return lambda: self._control.reason is None and run.may_retry()
+
+    def _watch_cost(self) -> None:
+        spent = sum(run.spent for run in self._runs)
+        if self._max_cost is not None and spent >= self._max_cost:
+            self._control.stop(f"The cost ceiling of ${self._max_cost:g} is reached (${spent:.4f} spent).")
+
+    def _tell(self, event: Event) -> None:
+        self._on_event(event)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first error of a group that is not a group itself."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,162 @@
+"""The run folder: a manifest, and an append-only record of attempts that survives a kill at any moment.
+
+<utc>_<suite>_<agent>_<id>/
+  manifest.json   what the run is; a resume with other settings is refused
+  run.db          SQLite in WAL mode: one row an attempt, committed with its transcript before the trial counts
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import sqlite3
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+
+from tbadapters.core.errors import ResumeMismatch, UnusableFolder
+from tbadapters.core.locks import folder_lock
+from tbadapters.core.records import AttemptRecord
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS attempts (
+  task TEXT NOT NULL,
+  trial INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  verdict TEXT CHECK (verdict IN ('passed', 'failed')),
+  end_reason TEXT NOT NULL,
+  record TEXT NOT NULL,
+  PRIMARY KEY (task, trial, attempt)
+) STRICT
+"""
+VERDICTS = {True: "passed", False: "failed", None: None}
+
+
+def new_folder(parent: Path, *parts: str) -> Path:
+    """Create ``parent/<utc>_<parts>_<id>`` and return it.
+
+    Raises:
+        UnusableFolder: it can't be created.
+    """
+    utc = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    name = "_".join([utc, *(_safe(part) for part in parts), secrets.token_hex(3)])
+    folder = parent / name
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise UnusableFolder(
+            f"The run folder {folder} can't be created ({error.strerror}): choose another with out=."
+        ) from error
+    return folder
+
+
+def _safe(part: str) -> str:
+    """Return text as a part of a folder's name that can't lead out of it."""
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", part).strip("-.")[:60] or "unnamed"
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a run folder.
+
+    Raises:
+        UnusableFolder: there is none, or it can't be read.
+    """
+    path = folder / "manifest.json"
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text())
+    except OSError as error:
+        raise UnusableFolder(f"{folder} is no run folder: it has no readable manifest.json.") from error
+    except ValueError as error:
+        raise UnusableFolder(f"{path} is damaged: {error}.") from error
+    return manifest
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write a run folder's manifest."""
+    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+
+
+def check_resume(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Compare the settings of a run folder with those of the run that resumes it.
+
+    Raises:
+        ResumeMismatch: they differ; the sentence names each difference.
+        UnusableFolder: it is no run folder.
+    """
+    before = read_manifest(folder).get("settings", {})
+    now = json.loads(json.dumps(settings))
+    differing = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+    if differing:
+        shown = ", ".join(f"{name}: {before.get(name)!r} then, {now.get(name)!r} now" for name in differing)
+        raise ResumeMismatch(
+            f"{folder} can't be resumed with other settings ({shown}): use the same, or start a new run."
+        )
+
+
+class Store:
+    """The attempts of one run folder, open for writing."""
+
+    def __init__(self, folder: Path, database: aiosqlite.Connection) -> None:
+        self.folder = folder
+        self._database = database
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, folder: Path) -> AsyncIterator[Store]:
+        """Open a run folder's record of attempts; only one process may.
+
+        Raises:
+            UnusableFolder: it can't be written, or another process has it open.
+        """
+        with folder_lock(folder):
+            try:
+                async with aiosqlite.connect(folder / "run.db") as database:
+                    await database.execute("PRAGMA journal_mode = WAL")
+                    await database.execute("PRAGMA synchronous = FULL")
+                    await database.execute(SCHEMA)
+                    await database.commit()
+                    yield cls(folder, database)
+            except sqlite3.Error as error:
+                raise UnusableFolder(f"{folder / 'run.db'} can't be used: {error}.") from error
+
+    async def add(self, record: AttemptRecord) -> None:
+        """Commit one attempt with its transcript."""
+        row = (
+            record.task,
+            record.index,
+            record.attempt,
+            VERDICTS[record.passed],
+            record.end_reason,
+            json.dumps(record.to_dict(), ensure_ascii=False, separators=(",", ":"), default=str),
+        )
+        await self._database.execute("INSERT INTO attempts VALUES (?, ?, ?, ?, ?, ?)", row)
+        await self._database.commit()
+
+    async def records(self) -> list[AttemptRecord]:
+        """Return all attempts, by task, trial and attempt."""
+        query = "SELECT record FROM attempts ORDER BY task, trial, attempt"
+        async with self._database.execute(query) as cursor:
+            return [AttemptRecord.from_dict(json.loads(row[0])) async for row in cursor]
+
+
+def read_records(folder: Path) -> list[AttemptRecord]:
+    """Return all attempts of a run folder, which may be open elsewhere.
+
+    Raises:
+        UnusableFolder: it has no readable record.
+    """
+    path = folder / "run.db"
+    if not path.is_file():
+        raise UnusableFolder(f"{folder} holds no run.db: nothing was recorded there.")
+    try:
+        with sqlite3.connect(path) as database:
+            rows = database.execute("SELECT record FROM attempts ORDER BY task, trial, attempt").fetchall()
+        database.close()
+    except sqlite3.Error as error:
+        raise UnusableFolder(f"{path} can't be read: {error}.") from error
+    return [AttemptRecord.from_dict(json.loads(row[0])) for row in rows]

@@ -1,0 +1,282 @@
+"""One trial: an attempt, pushed turn by turn into the agent's session; another one after an infrastructure fault."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Literal
+
+import anyio
+import stamina
+import structlog
+
+from tbadapters.core.agent import AgentAdapter, TaskBrief
+from tbadapters.core.attempt import Attempt, Parties, PriceOf, end_reason, fault_record
+from tbadapters.core.context import TrialRef, running
+from tbadapters.core.conversation import conversation_for
+from tbadapters.core.errors import (
+    AccessFault,
+    AgentFault,
+    Fault,
+    GraderFault,
+    HarnessFault,
+    LimitReached,
+    ProviderFault,
+    SandboxFault,
+    TbAdaptersError,
+    boundary,
+    describe,
+)
+from tbadapters.core.grading import Verdict
+from tbadapters.core.limits import Limits, Retries
+from tbadapters.core.records import AttemptRecord
+from tbadapters.core.suite import Suite, Task
+from tbadapters.core.transport import ProviderFaults
+from tbadapters.core.users import SimulatedUser
+
+log = structlog.get_logger(__name__)
+
+Commit = Callable[[AttemptRecord], Awaitable[None]]
+UserOf = Callable[[Task], SimulatedUser]
+MOMENT = 0.5  # seconds that a stopped agent has to end by itself before it is cancelled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialPlan:
+    """What all trials of a run have in common."""
+
+    adapter: AgentAdapter
+    suite: Suite
+    limits: Limits
+    retries: Retries
+    user_of: UserOf
+    price_of: PriceOf
+    instructions: Literal["append", "none"] = "append"
+    seed: int = 0
+
+    def brief(self, task: Task) -> TaskBrief:
+        """Return what the agent is told of a task: an opaque id, the policy, the history."""
+        policy = (task.instructions or self.suite.policy) if self.instructions == "append" else None
+        return TaskBrief(secrets.token_hex(8), policy, task.history)
+
+
+class _TryAgain(Exception):
+    """Raised inside a trial to have stamina wait and make another attempt."""
+
+    def __init__(self, retry_after: float | None) -> None:
+        super().__init__()
+        self.retry_after = retry_after
+
+
+async def run_trial(
+    plan: TrialPlan, task: Task, index: int, *, first: int, may_retry: Callable[[], bool], commit: Commit
+) -> AttemptRecord:
+    """Run one trial: an attempt, and further ones only after faults that the agent does not own.
+
+    Args:
+        plan: What the run's trials have in common.
+        task: The task.
+        index: The trial's index.
+        first: The number of the first attempt (a resumed trial has some behind it).
+        may_retry: Asked before each further attempt; False ends the trial without a verdict.
+        commit: Keeps each attempt's record before anything follows from it.
+
+    Returns:
+        The deciding record: the last attempt's.
+
+    Raises:
+        AccessFault: quota, key or model; another attempt can't help.
+    """
+    record: AttemptRecord | None = None
+    number = first
+    try:
+        async for again in stamina.retry_context(
+            on=_wait_hook(plan.retries),
+            attempts=plan.retries.attempts,
+            timeout=None,
+            wait_initial=plan.retries.wait_initial,
+            wait_max=plan.retries.wait_max,
+            wait_jitter=min(1.0, plan.retries.wait_initial),
+        ):
+            with again:
+                record, fault = await run_attempt(plan, task, TrialRef(task.id, index, plan.seed), number)
+                number += 1
+                await commit(record)
+                _look_further(record, fault, may_retry)
+    except _TryAgain:
+        pass
+    assert record is not None, "stamina makes at least one attempt"  # noqa: S101  (narrows the type)
+    return record
+
+
+def _look_further(record: AttemptRecord, fault: Fault | None, may_retry: Callable[[], bool]) -> None:
+    """Raise what must follow from an attempt: nothing, another attempt, or the end of the run."""
+    if isinstance(fault, AccessFault):
+        raise fault
+    if record.verdict is None and may_retry():
+        raise _TryAgain(fault.retry_after if fault else None)
+
+
+def _wait_hook(retries: Retries) -> Callable[[Exception], bool | float]:
+    def wait_for(error: Exception) -> bool | float:
+        if not isinstance(error, _TryAgain):
+            return False
+        return True if error.retry_after is None else min(error.retry_after, retries.wait_max)
+
+    return wait_for
+
+
+async def run_attempt(plan: TrialPlan, task: Task, trial: TrialRef, number: int) -> tuple[AttemptRecord, Fault | None]:
+    """Run one attempt from the clean backend to its record; return it with the fault that ended it."""
+    clock = _Clock()
+    closing = AsyncExitStack()
+    try:
+        attempt = await _opened(plan, task, trial, number, closing)
+        clock.lap("setup")
+        fault, abandoned = await _conversed(plan, task, attempt)
+        attempt.close(fault)
+        clock.lap("agent")
+        verdict = await _verdict(attempt, plan.limits)
+        clock.lap("grading")
+        return attempt.record(verdict, clock.phases, abandoned=abandoned), attempt.fault
+    except Fault as fault:
+        clock.lap("setup")
+        return _unopened(trial, number, fault, clock), fault
+    finally:
+        await _torn_down(closing, trial, plan.limits)
+
+
+async def _torn_down(closing: AsyncExitStack, trial: TrialRef, limits: Limits) -> None:
+    """Close the sandbox, exactly once and within its deadline; what goes wrong there can't undo a verdict."""
+    with anyio.CancelScope(shield=True):
+        try:
+            async with asyncio.timeout(limits.grading_seconds):
+                await closing.aclose()
+        except Exception as error:  # noqa: BLE001  (whatever a backend raises while it closes)
+            log.warning("sandbox_not_closed", task=trial.task, trial=trial.index, error=describe(error))
+
+
+async def _opened(plan: TrialPlan, task: Task, trial: TrialRef, number: int, stack: AsyncExitStack) -> Attempt:
+    backend = plan.suite.backend
+    with boundary(SandboxFault):
+        async with asyncio.timeout(plan.limits.setup_seconds):
+            sandbox = await stack.enter_async_context(backend.open(task))
+    with boundary(HarnessFault):
+        user = plan.user_of(task)
+        conversation = conversation_for(plan.suite.conversation, task, user)
+        parties = Parties(sandbox, backend.grader(task), conversation, user)
+        return Attempt(trial, parties, plan.limits, number=number, price_of=plan.price_of)
+
+
+def _unopened(trial: TrialRef, number: int, fault: Fault, clock: _Clock) -> AttemptRecord:
+    return AttemptRecord(
+        trial.task, trial.index, number, end_reason(None, fault), None, fault_record(fault), seconds=clock.phases
+    )
+
+
+async def _conversed(plan: TrialPlan, task: Task, attempt: Attempt) -> tuple[Fault | None, bool]:
+    """Let the agent's whole conversation happen; return the fault that ended it, and whether it was abandoned.
+
+    It runs as an asyncio task of its own, awaited with a timeout: an agent that swallows cancellation would hold a
+    task group for ever. This is the one place where the project makes a bare task.
+    """
+    provider_faults = ProviderFaults()
+    with provider_faults.observe():
+        token = running.set(attempt)
+        try:
+            talking = asyncio.get_running_loop().create_task(_talk(plan, task, attempt))
+        finally:
+            running.reset(token)
+        timed_out = await _over(talking, attempt, plan.limits)
+        abandoned = not talking.done()
+    return _fault_of(talking, attempt, provider_faults, timed_out=timed_out), abandoned
+
+
+async def _talk(plan: TrialPlan, task: Task, attempt: Attempt) -> None:
+    """Everything that the agent does: open its session, answer each turn, close the session."""
+    tools = [tool.bound(attempt) for tool in attempt.tools]
+    try:
+        async with plan.adapter.open(plan.brief(task), tools, attempt, plan.limits) as session:
+            turn = await attempt.start()
+            while turn is not None:
+                turn = await attempt.answer(await session.send(turn))
+    except SystemExit as error:
+        raise AgentFault(describe(error)) from error
+
+
+async def _over(talking: asyncio.Task[None], attempt: Attempt, limits: Limits) -> bool:
+    """Wait until the agent ended, was stopped or met its deadline; end it then. Return whether it met its deadline."""
+    stopping = asyncio.get_running_loop().create_task(attempt.stopped.wait())
+    try:
+        await asyncio.wait({talking, stopping}, timeout=limits.seconds, return_when=asyncio.FIRST_COMPLETED)
+        timed_out = not talking.done() and not stopping.done()
+        if stopping.done():
+            await asyncio.wait({talking}, timeout=MOMENT)
+    finally:
+        stopping.cancel()
+        if not talking.done():
+            talking.cancel()
+            await asyncio.wait({talking}, timeout=limits.grace)
+        if not talking.done():
+            talking.add_done_callback(_forgotten)
+    return timed_out
+
+
+def _forgotten(talking: asyncio.Task[None]) -> None:
+    if not talking.cancelled():
+        talking.exception()
+
+
+def _fault_of(
+    talking: asyncio.Task[None], attempt: Attempt, provider_faults: ProviderFaults, *, timed_out: bool
+) -> Fault | None:
+    """Say what ended a conversation: the first of what the core, the agent's session and the transport saw."""
+    if attempt.fault is not None:
+        return attempt.fault
+    if timed_out:
+        return _overdue(attempt)
+    error = AgentFault("The agent cancelled itself.", code="cancelled") if talking.cancelled() else talking.exception()
+    if isinstance(error, Fault) and not isinstance(error, AgentFault):
+        return error
+    if isinstance(error, TbAdaptersError) and not isinstance(error, Fault):
+        raise error
+    # What a framework made of a provider's fault, a polite sentence or an exception of its own, is not the agent's.
+    fault = provider_faults.unrecovered()
+    if fault is None and error is not None:
+        return error if isinstance(error, AgentFault) else AgentFault(describe(error))
+    return fault
+
+
+def _overdue(attempt: Attempt) -> Fault:
+    seconds = attempt.limits.seconds or 0
+    stalled = attempt.waiting_seconds()
+    if stalled > seconds / 2:
+        return ProviderFault(f"A model request got no answer for {stalled:.0f} s.", code="stalled")
+    return LimitReached("seconds", seconds)
+
+
+async def _verdict(attempt: Attempt, limits: Limits) -> Verdict | None:
+    try:
+        async with asyncio.timeout(limits.grading_seconds):
+            return await attempt.graded()
+    except TimeoutError:
+        attempt.fault = GraderFault(f"Grading took over {limits.grading_seconds:g} s.", code="deadline")
+        return None
+
+
+class _Clock:
+    """Wall time of an attempt's phases, in seconds."""
+
+    def __init__(self) -> None:
+        self.phases: dict[str, float] = {}
+        self._began = self._last = time.perf_counter()
+
+    def lap(self, phase: str) -> None:
+        now = time.perf_counter()
+        self.phases[phase] = now - self._last
+        self.phases["total"] = now - self._began
+        self._last = now
