@@ -96,6 +96,12 @@ def cost_of(requests: Iterable[ModelRequest], prices: Prices = NO_PRICES) -> flo
     return float(total) if seen else None
 
 
+def price_of(model: str, usage: Usage, prices: Prices = NO_PRICES) -> float | None:
+    """Return the US dollars of one request's tokens, or None without a price of the model."""
+    price = _price(model, usage, prices)
+    return None if price is None else float(price)
+
+
 def estimate_cost(
     model: str, trials: int, usage_per_trial: Usage = TYPICAL_TRIAL, prices: Prices = NO_PRICES
 ) -> float | None:

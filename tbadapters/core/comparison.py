@@ -1,0 +1,262 @@
+"""Two or more agents on the same tasks: who passes more often, and whether that is more than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tbadapters.core.errors import InvalidOption
+from tbadapters.core.figures import COVERAGE_FLOOR
+from tbadapters.core.paired import Difference, TaskPair, all_passed_difference, holm, pair_tasks, rate_difference
+from tbadapters.core.plugins import load_plugin
+from tbadapters.core.result import RunResult, write_report
+
+SCHEMA = "tbadapters.comparison/1"
+SIGNIFICANT = 0.05
+MOST_DIFFERENT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPair:
+    """Two of the compared agents.
+
+    Attributes:
+        a: The one that passes at least as often.
+        b: The other.
+        tasks: The tasks of which both have a valid trial.
+        pass_at_1: A's pass@1 less B's on these tasks.
+        observed_all: A's ``observed k/k`` less B's, where both are determined; None where k differs.
+        p_pass_at_1: The p-value of the first, corrected (Holm) for the number of pairs.
+        p_observed_all: The same of the second.
+        k: Planned trials a task, or None where they differ.
+        sufficient: Whether both runs' coverage allows a headline.
+    """
+
+    a: str
+    b: str
+    tasks: tuple[TaskPair, ...]
+    pass_at_1: Difference
+    observed_all: Difference | None
+    p_pass_at_1: float | None
+    p_observed_all: float | None
+    k: int | None
+    sufficient: bool
+
+    @property
+    def most_different(self) -> tuple[TaskPair, ...]:
+        """The tasks on which they differ most, at most ten; none on which they agree."""
+        apart = [pair for pair in self.tasks if pair.difference]
+        return tuple(sorted(apart, key=lambda pair: (-abs(pair.difference), pair.task))[:MOST_DIFFERENT])
+
+    @property
+    def sentence(self) -> str:
+        """What can be said of the two, in plain words."""
+        if self.pass_at_1.value is None:
+            return f"{self.a} and {self.b} have no task in common with a valid trial of both."
+        parts = [self._on_pass_at_1()]
+        if self.observed_all is not None and self.observed_all.value is not None:
+            parts.append(self._on_observed_all(self.observed_all.value))
+        if not self.sufficient:
+            parts.append(f"take it with care, fewer than {COVERAGE_FLOOR:.0%} of the planned trials have a verdict")
+        return "; ".join(parts) + "."
+
+    def _on_pass_at_1(self) -> str:
+        points, p = 100 * (self.pass_at_1.value or 0.0), self.p_pass_at_1
+        span = self.pass_at_1.interval
+        facts = f"p = {p_text(p)}"
+        if span is not None:
+            facts = f"95 % interval {100 * span.low:.1f} to {100 * span.high:.1f}, {facts}"
+        if _significant(p):
+            return f"{self.a} passes {points:.1f} points more often than {self.b} ({facts})"
+        return f"{self.a} and {self.b} can't be told apart on pass@1 (difference {points:.1f} points, {facts})"
+
+    def _on_observed_all(self, value: float) -> str:
+        name, p = f"{self.k}/{self.k}", self.p_observed_all
+        if not _significant(p):
+            return f"on {name} they can't be told apart (difference {100 * value:.1f} points, p = {p_text(p)})"
+        better, worse = (self.a, self.b) if value > 0 else (self.b, self.a)
+        return f"on {name} {better} leads {worse} by {abs(100 * value):.1f} points (p = {p_text(p)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the pair as JSON-like data."""
+        repeated = self.observed_all
+        return {
+            "a": self.a,
+            "b": self.b,
+            "tasks": len(self.tasks),
+            "pass@1": _difference_dict(self.pass_at_1, self.p_pass_at_1),
+            "observed k/k": None if repeated is None else _difference_dict(repeated, self.p_observed_all),
+            "most_different": [
+                {
+                    "task": pair.task,
+                    "difference": pair.difference,
+                    "a": {"passed": pair.a.passed, "valid": pair.a.valid},
+                    "b": {"passed": pair.b.passed, "valid": pair.b.valid},
+                }
+                for pair in self.most_different
+            ],
+            "sentence": self.sentence,
+        }
+
+
+class _Draft(NamedTuple):
+    """A pair before its p-values are corrected."""
+
+    a: str
+    b: str
+    tasks: tuple[TaskPair, ...]
+    pass_at_1: Difference
+    observed_all: Difference | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs of several agents on one suite, paired by task.
+
+    Attributes:
+        results: Agent's name -> its run.
+        folder: The comparison's folder, or None.
+
+    Raises:
+        InvalidOption: fewer than two runs, or runs of different suites.
+    """
+
+    results: Mapping[str, RunResult]
+    folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.results) < 2:  # noqa: PLR2004 - a pair
+            raise InvalidOption("A comparison needs the runs of at least 2 agents.")
+        suites = sorted({result.suite for result in self.results.values()})
+        if len(suites) > 1:
+            raise InvalidOption(f"Runs of different suites can't be compared: {', '.join(suites)}.")
+
+    @property
+    def suite(self) -> str:
+        """The suite's name."""
+        return next(iter(self.results.values())).suite
+
+    @cached_property
+    def pairs(self) -> tuple[AgentPair, ...]:
+        """Every two agents, the one that passes more often first; p-values corrected over all pairs."""
+        drafts = [self._draft(a, b) for a, b in combinations(self.results, 2)]
+        single = _corrected([draft.pass_at_1 for draft in drafts])
+        repeated = _corrected([draft.observed_all for draft in drafts])
+        return tuple(
+            AgentPair(*draft, p, p_every, self._k(draft.a, draft.b), self._sufficient(draft.a, draft.b))
+            for draft, p, p_every in zip(drafts, single, repeated, strict=True)
+        )
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What can be said of every two agents, in plain words."""
+        return tuple(pair.sentence for pair in self.pairs)
+
+    def pair(self, a: str, b: str) -> AgentPair:
+        """Return what can be said of two agents.
+
+        Raises:
+            InvalidOption: the comparison has no such pair.
+        """
+        for found in self.pairs:
+            if {found.a, found.b} == {a, b}:
+                return found
+        raise InvalidOption(f"This comparison has no pair of {a!r} and {b!r}; its agents: {', '.join(self.results)}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the comparison's ``results.json`` holds; ``docs/results.md`` describes it."""
+        return {
+            "schema": SCHEMA,
+            "suite": self.suite,
+            "agents": {name: _agent_dict(result) for name, result in self.results.items()},
+            "pairs": [pair.to_dict() for pair in self.pairs],
+            "tasks": self._tasks(),
+        }
+
+    def report(self, path: str | Path) -> Path:
+        """Write a report and return its path; see ``RunResult.report``."""
+        return write_report(self, path)
+
+    def __str__(self) -> str:
+        return str(load_plugin("tbadapters.reports", "terminal", kind="report")(self))
+
+    def _draft(self, first: str, second: str) -> _Draft:
+        one, two = self.results[first], self.results[second]
+        seed, tasks = one.seed, pair_tasks(one.tallies, two.tallies)
+        rate = rate_difference(tasks, seed=seed)
+        if (rate.value or 0.0) < 0:
+            first, second, tasks = second, first, pair_tasks(two.tallies, one.tallies)
+            rate = rate_difference(tasks, seed=seed)
+        every = None if self._k(first, second) is None else all_passed_difference(tasks)
+        return _Draft(first, second, tasks, rate, every)
+
+    def _k(self, a: str, b: str) -> int | None:
+        k = self.results[a].trials_per_task
+        return k if self.results[b].trials_per_task == k else None
+
+    def _sufficient(self, a: str, b: str) -> bool:
+        return self.results[a].coverage.sufficient and self.results[b].coverage.sufficient
+
+    def _tasks(self) -> list[dict[str, Any]]:
+        names = dict.fromkeys(task for result in self.results.values() for task in result.tallies)
+        return [
+            {
+                "id": task,
+                "agents": {
+                    name: {"passed": tally.passed, "valid": tally.valid, "planned": tally.planned}
+                    for name, result in self.results.items()
+                    if (tally := result.tallies.get(task)) is not None
+                },
+            }
+            for task in names
+        ]
+
+
+def p_text(p: float | None) -> str:
+    """Return a p-value to print."""
+    if p is None:
+        return "unknown"
+    return "below 0.001" if p < 0.001 else f"{p:.3f}"  # noqa: PLR2004 - the digits printed
+
+
+def _significant(p: float | None) -> bool:
+    return p is not None and p <= SIGNIFICANT
+
+
+def _corrected(differences: Sequence[Difference | None]) -> list[float | None]:
+    """Correct the p-values that there are, over as many pairs as have one."""
+    places = [i for i, found in enumerate(differences) if found is not None and found.p is not None]
+    values = holm([found.p.value for found in differences if found is not None and found.p is not None])
+    corrected: list[float | None] = [None] * len(differences)
+    for place, value in zip(places, values, strict=True):
+        corrected[place] = value
+    return corrected
+
+
+def _difference_dict(found: Difference, corrected: float | None) -> dict[str, Any]:
+    return {
+        "difference": found.value,
+        "interval": None if found.interval is None else list(found.interval),
+        "tasks": found.tasks,
+        "p": None if found.p is None else found.p.value,
+        "p_method": None if found.p is None else found.p.method,
+        "p_corrected": corrected,
+    }
+
+
+def _agent_dict(result: RunResult) -> dict[str, Any]:
+    return {
+        "agent": result.agent,
+        "framework": result.framework,
+        "trials_per_task": result.trials_per_task,
+        "seed": result.seed,
+        "stopped": result.stopped,
+        "run_folder": result.folder.name if result.folder else None,
+        "headline": result.headline,
+        "coverage": result.coverage.to_dict(),
+        "figures": result.figures.to_dict(),
+    }

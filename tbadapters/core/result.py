@@ -1,0 +1,333 @@
+"""What one run came to: its trials, its figures, and the doors to its reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tbadapters.core import statistics as stats
+from tbadapters.core.cost import Price, price_basis
+from tbadapters.core.errors import InvalidOption, UnknownName, UnusableFolder
+from tbadapters.core.failures import FailureSignature, failure_signature
+from tbadapters.core.figures import (
+    COVERAGE_FLOOR,
+    Coverage,
+    Figures,
+    TaskCount,
+    figures,
+    known_cost,
+    tally_trials,
+    total_usage,
+)
+from tbadapters.core.grading import GoldenAction, Ref
+from tbadapters.core.messages import Usage
+from tbadapters.core.plugins import load_plugin
+from tbadapters.core.records import AttemptRecord
+from tbadapters.core.results_file import result_dict
+from tbadapters.core.statistics import Interval, Tally
+from tbadapters.core.suite import Task
+
+REPORTS = {".html": "html", ".xml": "junit"}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInfo:
+    """What a report needs to know of a task.
+
+    Attributes:
+        id: The task's id.
+        tags: For figures by tag.
+        end_states: Name of each allowed end state -> its golden actions, each as one line.
+    """
+
+    id: str
+    tags: tuple[str, ...] = ()
+    end_states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, task: Task) -> TaskInfo:
+        """Return the info of a suite's task."""
+        states = {state.name: tuple(map(_action_line, state.actions)) for state in task.expectation.end_states}
+        return cls(task.id, task.tags, states)
+
+    def golden(self, end_state: str | None, action: int | None) -> str | None:
+        """Return one golden action as a line, or None where it is not known."""
+        actions = self.end_states.get(end_state or "", ())
+        return actions[action] if action is not None and 0 <= action < len(actions) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the info as JSON-like data; ``from_dict`` reads it."""
+        states = {name: list(actions) for name, actions in self.end_states.items()}
+        return {"id": self.id, "tags": list(self.tags), "end_states": states}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> TaskInfo:
+        """Return the info that ``to_dict`` wrote."""
+        states = {name: tuple(actions) for name, actions in data.get("end_states", {}).items()}
+        return cls(data["id"], tuple(data.get("tags", ())), states)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What one task's trials came to.
+
+    Attributes:
+        task: The task.
+        tally: Planned, valid and passed trials.
+        trials: The deciding attempts, in the order of the trials.
+    """
+
+    task: TaskInfo
+    tally: Tally
+    trials: tuple[AttemptRecord, ...]
+
+    @property
+    def rate(self) -> float | None:
+        """Passed over valid trials."""
+        return stats.task_rate(self.tally)
+
+    @property
+    def interval(self) -> Interval | None:
+        """The exact 95 % interval (Clopper and Pearson) of the rate."""
+        return stats.clopper_pearson(self.tally.passed, self.tally.valid)
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What one run came to.
+
+    Attributes:
+        suite: The suite's name.
+        agent: The agent's name.
+        framework: Its framework's name.
+        trials_per_task: Planned trials a task, k.
+        seed: The run's seed.
+        tasks: The tasks, in the suite's order.
+        records: The deciding (last) attempt of each trial that was run.
+        faulted: Earlier attempts, which ended in a fault of the infrastructure.
+        manifest: What the run folder says of versions and settings.
+        folder: The run folder, or None.
+        stopped: Why the run ended early, or None.
+    """
+
+    suite: str
+    agent: str
+    framework: str
+    trials_per_task: int
+    seed: int
+    tasks: tuple[TaskInfo, ...]
+    records: tuple[AttemptRecord, ...] = field(repr=False)
+    faulted: tuple[AttemptRecord, ...] = field(default=(), repr=False)
+    manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    folder: Path | None = None
+    stopped: str | None = None
+
+    def __post_init__(self) -> None:
+        place = {task.id: number for number, task in enumerate(self.tasks)}
+        ordered = tuple(sorted(self.records, key=lambda r: (place[r.task], r.index)))
+        object.__setattr__(self, "records", ordered)
+
+    # -- trials ---------------------------------------------------------------------------------------------------
+
+    @property
+    def trials(self) -> tuple[AttemptRecord, ...]:
+        """The deciding attempt of each trial that was run, by task and index."""
+        return self.records
+
+    @cached_property
+    def by_task(self) -> Mapping[str, TaskResult]:
+        """What each task's trials came to, by task id, in the suite's order."""
+        found: dict[str, list[AttemptRecord]] = {task.id: [] for task in self.tasks}
+        for record in self.records:
+            found[record.task].append(record)
+        return {
+            task.id: TaskResult(task, tally_trials(self.trials_per_task, found[task.id]), tuple(found[task.id]))
+            for task in self.tasks
+        }
+
+    @cached_property
+    def tallies(self) -> Mapping[str, Tally]:
+        """Planned, valid and passed trials of each task, by task id."""
+        return {task_id: result.tally for task_id, result in self.by_task.items()}
+
+    def task(self, task_id: str) -> TaskResult:
+        """Return what one task's trials came to; the suite's name may be left out of the id.
+
+        Raises:
+            UnknownName: no such task in this run.
+        """
+        for name in (task_id, f"{self.suite}/{task_id}"):
+            if name in self.by_task:
+                return self.by_task[name]
+        raise UnknownName("task", task_id, self.by_task)
+
+    def trial(self, task_id: str, index: int) -> AttemptRecord:
+        """Return the deciding attempt of one trial.
+
+        Raises:
+            UnknownName: no such task, or no such trial, or it has not been run.
+        """
+        trials = {record.index: record for record in self.task(task_id).trials}
+        if index not in trials:
+            raise UnknownName(f"trial of {task_id}", str(index), map(str, trials))
+        return trials[index]
+
+    # -- figures --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def figures(self) -> Figures:
+        """Every figure of all tasks."""
+        return self._figures(self.tasks)
+
+    @cached_property
+    def by_tag(self) -> Mapping[str, Figures]:
+        """The same figures of the tasks that carry a tag, by tag."""
+        tags = dict.fromkeys(sorted({tag for task in self.tasks for tag in task.tags}))
+        return {tag: self._figures([task for task in self.tasks if tag in task.tags]) for tag in tags}
+
+    @property
+    def coverage(self) -> Coverage:
+        """Planned, valid and missing trials."""
+        return self.figures.coverage
+
+    @property
+    def pass_at_1(self) -> float | None:
+        """``pass@1``: the mean over tasks of passed over valid trials."""
+        return self.figures.pass_at_1.value
+
+    def pass_at(self, k: int) -> float | None:
+        """Return ``pass@k (unbiased)``: the chance that at least one of k trials of a task passes.
+
+        Raises:
+            InvalidOption: k is not between 1 and the planned trials.
+        """
+        return self.figures.pass_at_k[self._checked(k)].value
+
+    def pass_hat(self, k: int) -> float | None:
+        """Return ``pass^k (unbiased)``: the chance that all of k trials of a task pass.
+
+        Raises:
+            InvalidOption: k is not between 1 and the planned trials.
+        """
+        return self.figures.pass_hat_k[self._checked(k)].value
+
+    @property
+    def observed_all(self) -> TaskCount:
+        """``observed k/k``: the tasks whose planned trials all passed."""
+        return self.figures.observed_all
+
+    @property
+    def usage(self) -> Usage:
+        """The agent's tokens in all trials with a verdict."""
+        return total_usage(self._valid)
+
+    @property
+    def cost(self) -> float | None:
+        """The agent's US dollars in all trials with a verdict; None where a price is unknown."""
+        return known_cost(self._valid)
+
+    @property
+    def without_verdict(self) -> tuple[AttemptRecord, ...]:
+        """All attempts that ended in a fault of the infrastructure; their tokens and money are accounted apart."""
+        return (*self.faulted, *(r for r in self.records if r.passed is None))
+
+    @cached_property
+    def failures(self) -> FailureSignature:
+        """How the failed trials look."""
+        return failure_signature(self.records)
+
+    @property
+    def headline(self) -> str:
+        """The run in one sentence; refused where too few of the planned trials have a verdict."""
+        found, rate = self.coverage, self.figures.pass_at_1
+        if not found.sufficient or rate.value is None:
+            limits = rate.bounds or Interval(0.0, 1.0)
+            return (
+                f"No headline: only {found.share:.1%} of the planned trials have a verdict ({COVERAGE_FLOOR:.0%} are "
+                f"needed); pass@1 lies between {limits.low:.1%} and {limits.high:.1%}."
+            )
+        span = f" (95 % interval {rate.interval.low:.1%} to {rate.interval.high:.1%})" if rate.interval else ""
+        every = self.observed_all
+        return (
+            f"pass@1 is {rate.value:.1%}{span}; {every.count} of {every.of} tasks passed all "
+            f"{self.trials_per_task} trials."
+        )
+
+    # -- doors ----------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``results.json`` holds; ``docs/results.md`` describes it field by field."""
+        return result_dict(self)
+
+    def report(self, path: str | Path) -> Path:
+        """Write a report and return its path.
+
+        Args:
+            path: What it ends with decides: ``.html`` the page, ``.xml`` JUnit, ``.json`` the figures.
+
+        Raises:
+            InvalidOption: another ending.
+            UnusableFolder: the file can't be written.
+        """
+        return write_report(self, path)
+
+    def __str__(self) -> str:
+        return str(load_plugin("tbadapters.reports", "terminal", kind="report")(self))
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _valid(self) -> tuple[AttemptRecord, ...]:
+        return tuple(r for r in self.records if r.passed is not None)
+
+    def _checked(self, k: int) -> int:
+        if not 1 <= k <= self.trials_per_task:
+            raise InvalidOption(f"k={k}: this run has {self.trials_per_task} trials a task, so k is 1 to that.")
+        return k
+
+    def _figures(self, tasks: Sequence[TaskInfo]) -> Figures:
+        results = [self.by_task[task.id] for task in tasks]
+        records = [record for result in results for record in result.trials]
+        return figures([result.tally for result in results], records, self.trials_per_task)
+
+    def price_bases(self) -> dict[str, str | None]:
+        """Return for each model whose price was taken, None where it has none."""
+        given = self.manifest.get("prices") or {}
+        prices = {model: Price(**price) for model, price in given.items()}
+        models = sorted({request.model for record in self.records for request in record.requests})
+        return {model: price_basis(model, prices) for model in models}
+
+
+def write_report(result: Any, path: str | Path) -> Path:
+    """Write the report of a result or a comparison; see ``RunResult.report``."""
+    target = Path(path)
+    if target.suffix != ".json" and target.suffix not in REPORTS:
+        raise InvalidOption(f"The report {target.name!r} must end with .html, .xml or .json.")
+    try:
+        if target.suffix == ".json":
+            target.write_text(json.dumps(result.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        else:
+            load_plugin("tbadapters.reports", REPORTS[target.suffix], kind="report")(result, target)
+    except OSError as error:
+        raise UnusableFolder(f"The report {str(target)!r} can't be written: {error.strerror or error}.") from error
+    return target
+
+
+def _action_line(action: GoldenAction) -> str:
+    return call_line(action.tool, action.arguments)
+
+
+def call_line(tool: str, arguments: Mapping[str, Any]) -> str:
+    """Return a call as one line: ``transfer(amount=25, to="ACC-2")``; references name the action they read."""
+    shown: Iterable[str] = (f"{name}={_argument(value)}" for name, value in arguments.items())
+    return f"{tool}({', '.join(shown)})"
+
+
+def _argument(value: Any) -> str:
+    if isinstance(value, Ref):
+        return f"<{value.path} of action {value.action}>"
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,116 @@
+"""The shape of ``results.json``, schema ``tbadapters.results/1``; described field by field in ``docs/results.md``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from tbadapters.core.figures import COVERAGE_FLOOR, known_cost, total_usage
+from tbadapters.core.records import AttemptRecord
+
+if TYPE_CHECKING:
+    from tbadapters.core.result import RunResult, TaskResult
+
+SCHEMA = "tbadapters.results/1"
+NOT_RUN = "not_run"
+
+
+def result_dict(result: RunResult) -> dict[str, Any]:
+    """Return a run's results as JSON-like data."""
+    return {
+        "schema": SCHEMA,
+        "suite": result.suite,
+        "agent": result.agent,
+        "framework": result.framework,
+        "trials_per_task": result.trials_per_task,
+        "seed": result.seed,
+        "stopped": result.stopped,
+        "headline": result.headline,
+        "coverage": result.coverage.to_dict() | {"floor": COVERAGE_FLOOR, "sufficient": result.coverage.sufficient},
+        "figures": result.figures.to_dict(every_k=True),
+        "by_tag": {
+            tag: {"tasks": found.observed_all.of, "coverage": found.coverage.to_dict(), "figures": found.to_dict()}
+            for tag, found in result.by_tag.items()
+        },
+        "failures": result.failures.to_dict(),
+        "spent": _spent(result),
+        "tasks": [_task(task) for task in result.by_task.values()],
+        "trials": _trials(result),
+    }
+
+
+def _spent(result: RunResult) -> dict[str, Any]:
+    faulted = result.without_verdict
+    return {
+        "valid": {"usage": result.usage.to_dict(), "cost": result.cost},
+        "without_verdict": {
+            "attempts": len(faulted),
+            "usage": total_usage(faulted).to_dict(),
+            "cost": known_cost(faulted),
+        },
+        "price_basis": result.price_bases(),
+    }
+
+
+def _task(found: TaskResult) -> dict[str, Any]:
+    tally = found.tally
+    return {
+        "id": found.task.id,
+        "tags": list(found.task.tags),
+        "planned": tally.planned,
+        "valid": tally.valid,
+        "passed": tally.passed,
+        "rate": found.rate,
+        "interval": None if found.interval is None else list(found.interval),
+    }
+
+
+def _trials(result: RunResult) -> list[dict[str, Any]]:
+    attempts = Counter((r.task, r.index) for r in (*result.records, *result.faulted))
+    rows = []
+    for found in result.by_task.values():
+        trials = {record.index: record for record in found.trials}
+        for index in range(found.tally.planned):
+            record = trials.get(index)
+            row = _not_run(found.task.id, index) if record is None else _trial(record)
+            rows.append(row | {"attempts": attempts[found.task.id, index]})
+    return rows
+
+
+def _trial(record: AttemptRecord) -> dict[str, Any]:
+    verdict = record.verdict
+    return {
+        "task": record.task,
+        "index": record.index,
+        "verdict": {True: "passed", False: "failed", None: None}[record.passed],
+        "reward": verdict.reward if verdict else None,
+        "end_reason": record.end_reason,
+        "end_state": verdict.end_state if verdict else None,
+        "effects": [effect.to_dict() for effect in verdict.effects] if verdict else [],
+        "reasons": list(verdict.reasons) if verdict else [],
+        "fault": record.fault.to_dict() if record.fault else None,
+        "tool_calls": len(record.tool_calls),
+        "usage": record.usage.to_dict(),
+        "usage_by_actor": {actor: usage.to_dict() for actor, usage in record.usage_by_actor.items()},
+        "cost": record.cost,
+        "seconds": round(record.seconds.get("total", 0.0), 6),
+    }
+
+
+def _not_run(task: str, index: int) -> dict[str, Any]:
+    return {
+        "task": task,
+        "index": index,
+        "verdict": None,
+        "reward": None,
+        "end_reason": NOT_RUN,
+        "end_state": None,
+        "effects": [],
+        "reasons": [],
+        "fault": None,
+        "tool_calls": 0,
+        "usage": total_usage(()).to_dict(),
+        "usage_by_actor": {},
+        "cost": None,
+        "seconds": 0.0,
+    }
