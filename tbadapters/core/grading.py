@@ -46,6 +46,23 @@ class EndState:
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a policy decides in a task, derived from its records and the user's facts, never from its golden actions.
+
+    It is complete: a graded field that is not named here must stay as it was.
+
+    Attributes:
+        end_state: Name of the end state that is right.
+        rows: table -> key -> columns that change, with their new values (None as a row: it is deleted).
+        created: Rows that come to be, as (table, columns that they must have); ids are left out.
+    """
+
+    end_state: str
+    rows: Mapping[str, Mapping[str, Mapping[str, Any] | None]] = field(default_factory=dict)
+    created: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RequiredFact:
     """Something that the agent must have told the user, by deterministic match in any of its answers.
 

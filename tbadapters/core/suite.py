@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from tbadapters.core.errors import InvalidOption, UnknownName
 from tbadapters.core.frameworks import framework
-from tbadapters.core.grading import Expectation
+from tbadapters.core.grading import Expectation, Outcome
 from tbadapters.core.messages import Message
 from tbadapters.core.sandbox import Backend
 from tbadapters.core.tools import Tool
@@ -86,6 +86,7 @@ class Suite:
         seed: The suite seed the tasks were built from; 0 is the published set.
         version: Changes when tasks, tools or grading change.
         reseed: Builds the same suite from another seed, where the suite can.
+        rule: Derives what the policy decides in a task without looking at its golden actions, where the suite can.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Suite:
     seed: int = 0
     version: str = "1"
     reseed: Callable[[int], Suite] | None = None
+    rule: Callable[[Task], Outcome] | None = None
 
     def tools(self, framework_name: str | None = None) -> Sequence[Any]:
         """Return the suite's tools as a framework's own tools, bound to whichever trial runs where they are called.

@@ -1,1 +1,127 @@
-"""The built-in suites."""
+"""The built-in suites, and how any suite is found by its name, its file or its module."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tbadapters.core.errors import InvalidOption, SuiteError, TbAdaptersError, UnknownName, UsageError, describe
+from tbadapters.core.plugins import load_plugin, plugin_names
+from tbadapters.core.suite import Suite
+
+GROUP = "tbadapters.suites"
+
+__all__ = ["load_suite", "suite_names"]
+
+
+def suite_names() -> list[str]:
+    """Return the names of the installed suites."""
+    return plugin_names(GROUP)
+
+
+def load_suite(name_or_path: str | Path, **options: Any) -> Suite:
+    """Return a suite.
+
+    Args:
+        name_or_path: The name of an installed suite (``neobank``), the path of a ``.py`` file that defines ``suite``
+            (a ``Suite``) or ``load(**options)``, or ``module:attr`` (either of these).
+        **options: The suite's own options, such as ``suite_seed=7`` for a fresh set of tasks of equal difficulty.
+
+    Raises:
+        UnknownName: no such suite.
+        InvalidOption: the suite has no such option.
+        SuiteError: the suite can't be loaded.
+    """
+    name = str(name_or_path)
+    if name.endswith(".py"):
+        return _made(name, _from_file(Path(name)), options)
+    if ":" in name:
+        return _made(name, _from_module(name), options)
+    return _made(name, load_plugin(GROUP, name, kind="suite"), options)
+
+
+def _made(name: str, found: Any, options: dict[str, Any]) -> Suite:
+    if isinstance(found, Suite):
+        return _reseeded(name, found, options)
+    if not callable(found):
+        raise SuiteError(f"The suite {name!r} is neither a Suite nor a function that returns one: {found!r}.")
+    _check_options(name, found, options)
+    try:
+        suite = found(**options)
+    except TbAdaptersError:
+        raise
+    except Exception as error:
+        raise SuiteError(f"The suite {name!r} can't be loaded: {describe(error)}") from error
+    if not isinstance(suite, Suite):
+        raise SuiteError(f"The function of the suite {name!r} returned {type(suite).__name__}, not a Suite.")
+    return suite
+
+
+def _reseeded(name: str, suite: Suite, options: dict[str, Any]) -> Suite:
+    known = ["suite_seed"] if suite.reseed else []
+    for option in options:
+        if option not in known:
+            raise _no_such_option(name, option, known)
+    if not options or suite.reseed is None or options["suite_seed"] == suite.seed:
+        return suite
+    return suite.reseed(options["suite_seed"])
+
+
+def _check_options(name: str, load: Callable[..., Any], options: dict[str, Any]) -> None:
+    parameters = inspect.signature(load).parameters.values()
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+        return
+    known = [p.name for p in parameters if p.kind is not inspect.Parameter.POSITIONAL_ONLY]
+    for option in options:
+        if option not in known:
+            raise _no_such_option(name, option, known)
+
+
+def _no_such_option(name: str, option: str, known: list[str]) -> InvalidOption:
+    mend = f"It has {', '.join(known)}." if known else "It has none."
+    return InvalidOption(f"The suite {name!r} has no option {option!r}. {mend}")
+
+
+def _from_file(path: Path) -> Any:
+    if not path.is_file():
+        raise UsageError(f"There is no suite file {str(path)!r}.")
+    digest = sha256(str(path.resolve()).encode()).hexdigest()[:12]
+    spec = importlib.util.spec_from_file_location(f"_tbadapters_suite_{digest}", path)
+    if spec is None or spec.loader is None:
+        raise SuiteError(f"The suite file {str(path)!r} can't be imported.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module  # dataclasses and type hints look their module up by name
+    try:
+        spec.loader.exec_module(module)
+    except TbAdaptersError:
+        raise
+    except Exception as error:
+        raise SuiteError(f"The suite file {str(path)!r} can't be imported: {describe(error)}") from error
+    return _entry(module, str(path))
+
+
+def _entry(module: ModuleType, name: str) -> Any:
+    for attribute in ("suite", "load"):
+        if hasattr(module, attribute):
+            return getattr(module, attribute)
+    raise SuiteError(f"The suite file {name!r} defines neither suite (a Suite) nor load(**options).")
+
+
+def _from_module(name: str) -> Any:
+    module_name, _, attribute = name.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except TbAdaptersError:
+        raise
+    except Exception as error:
+        raise UsageError(f"The suite {name!r} can't be imported: {describe(error)}") from error
+    if not hasattr(module, attribute):
+        raise UnknownName("suite", name, [f"{module_name}:{known}" for known in vars(module) if known[0] != "_"])
+    return getattr(module, attribute)
