@@ -6,7 +6,6 @@ Importing this module does not import the SDK.
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,15 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
-from tbadapters.adapters._shared import agent_fault, is_instance_of, require
-from tbadapters.core.agent import ApprovalRequest, Approvals, NeedsApproval, Recorder, Said, TaskBrief
+from tbadapters.adapters._shared import agent_fault, is_instance_of, model_fault, require
+from tbadapters.core.agent import Approvals, NeedsApproval, Recorder, Said, TaskBrief
 from tbadapters.core.errors import (
     AgentFault,
-    ForeignTools,
+    Fault,
     HarnessFault,
     InvalidOption,
     ProviderFault,
-    TbAdaptersError,
     UsageError,
     describe,
 )
@@ -41,10 +39,6 @@ _LABELS = {
     "MaxTurnsExceeded": "max_turns",
     "ModelBehaviorError": "model_behavior",
     "ModelRefusalError": "refusal",
-    "InputGuardrailTripwireTriggered": "tripwire",
-    "OutputGuardrailTripwireTriggered": "tripwire",
-    "ToolInputGuardrailTripwireTriggered": "tripwire",
-    "ToolOutputGuardrailTripwireTriggered": "tripwire",
 }
 
 
@@ -101,7 +95,7 @@ class OpenAIAgentsAgent:
             foreign = [] if self._tools == "replace" else hooks.foreign_tools(agent)
             foreign += [t.name for t in agent.tools if isinstance(t, hooks.SuiteTool) and t.name not in names]
             if foreign:
-                raise _foreign(agent.name, foreign)
+                raise hooks.refused(agent.name, foreign)
 
     @asynccontextmanager
     async def open(
@@ -153,13 +147,13 @@ class OpenAIAgentsSession:
             Fault: as in ``AgentSession.send``.
             ForeignTools: an agent that acts for the first time brings tools that are not the suite's.
         """
-        result = await self._run(self._input(turn))
+        hooks, result = _hooks(), await self._run(self._input(turn))
         self._agent, self._items = result.last_agent, result.to_input_list()
         self._waiting = {str(item.call_id): item for item in result.interruptions}
         if self._waiting:
             self._state = result.to_state()
-            return NeedsApproval(tuple(_approval_request(key, item) for key, item in self._waiting.items()))
-        return Said(_hooks().answer_text(result.final_output))
+            return NeedsApproval(tuple(hooks.approval_request(key, item) for key, item in self._waiting.items()))
+        return Said(hooks.answer_text(result.final_output))
 
     def _input(self, turn: Message | Approvals) -> list[TResponseInputItem] | RunState[Any]:
         if isinstance(turn, Message):
@@ -190,23 +184,14 @@ class OpenAIAgentsSession:
                 run_config=self._run_config,
             )
         except Exception as error:
-            raise self._fault(error) from error
-        self.ledger.unanswered()
+            if self.ledger.broken:
+                raise self.ledger.broken  # noqa: B904 - it is among the causes of what the SDK raised
+            self.ledger.unanswered(_request_fault(error))
+            raise _fault(error) from error
         if self.ledger.broken:
             raise self.ledger.broken
+        self.ledger.unanswered_but_survived()
         return result
-
-    def _fault(self, error: Exception) -> TbAdaptersError:
-        broken: TbAdaptersError | None = self.ledger.broken
-        if broken:
-            return broken
-        fault = agent_fault(error)
-        if type(error).__name__ == "ModelTimeoutError":
-            fault = ProviderFault(describe(error), code="timeout")
-        elif fault.code == "exception" and type(error).__name__ in _LABELS:
-            fault = AgentFault(describe(error), code=_LABELS[type(error).__name__])
-        self.ledger.unanswered(fault)
-        return fault
 
     async def _before_request(self, data: CallModelData[Any]) -> ModelInputData:
         """Look at the agent, tell it the policy and count the request; reaches sub-agents, unlike run hooks."""
@@ -214,7 +199,7 @@ class OpenAIAgentsSession:
         if self.ledger.broken:
             raise self.ledger.broken
         if foreign := hooks.foreign_tools(agent):
-            raise self.ledger.breaks(_foreign(agent.name, foreign, seen=False))
+            raise self.ledger.breaks(hooks.refused(agent.name, foreign, seen=False))
         model_input = data.model_data
         if self._author_filter is not None:
             filtered = self._author_filter(data)
@@ -240,20 +225,16 @@ def tools(suite_tools: Sequence[Tool]) -> list[Any]:
     return [make(tool) for tool in suite_tools]
 
 
-def _foreign(agent: str, names: Sequence[str], *, seen: bool = True) -> ForeignTools:
-    build = 'Build it with tools=load_suite(...).tools("openai-agents")'
-    other = ', or say OpenAIAgentsAgent(agent, tools="replace") to have the suite\'s tools instead of its own'
-    return ForeignTools(
-        f"The agent {agent!r} brings tools that are not the suite's: {', '.join(names)}. {build}{other * seen}."
-    )
+def _request_fault(error: Exception) -> Fault | None:
+    if type(error).__name__ == "ModelTimeoutError":
+        return ProviderFault(describe(error), code="timeout")
+    return model_fault(error)
 
 
-def _approval_request(key: str, item: Any) -> ApprovalRequest:
-    try:
-        arguments = json.loads(item.arguments or "{}")
-    except ValueError:
-        arguments = {}
-    return ApprovalRequest(key, item.name or "", arguments if isinstance(arguments, dict) else {})
+def _fault(error: Exception) -> Fault:
+    name = type(error).__name__
+    code = "tripwire" if name.endswith("TripwireTriggered") else _LABELS.get(name)
+    return _request_fault(error) or (AgentFault(describe(error), code=code) if code else agent_fault(error))
 
 
 FRAMEWORK = Framework(

@@ -23,6 +23,7 @@ from agents import (
     RunConfig,
     RunContextWrapper,
     RunHooks,
+    ToolApprovalItem,
     ToolOriginType,
     Usage,
 )
@@ -32,8 +33,8 @@ from agents.tool_context import ToolContext
 from pydantic_core import to_json
 
 from tbadapters.core import messages
-from tbadapters.core.agent import Recorder
-from tbadapters.core.errors import Fault, TbAdaptersError, UsageError
+from tbadapters.core.agent import ApprovalRequest, Recorder
+from tbadapters.core.errors import Fault, ForeignTools, TbAdaptersError, UsageError
 from tbadapters.core.tools import Tool
 
 NO_USAGE = "The model {} reported no usage; for streamed chat completions say ModelSettings(include_usage=True)."
@@ -86,6 +87,15 @@ def foreign_tools(agent: Any) -> list[str]:
     return own + [server.name for server in agent.mcp_servers]
 
 
+def refused(agent: str, names: Sequence[str], *, seen: bool = True) -> ForeignTools:
+    """Return the error for foreign tools; ``seen`` is whether the agent is one that tools="replace" reaches."""
+    build = 'Build it with tools=load_suite(...).tools("openai-agents")'
+    other = ', or say OpenAIAgentsAgent(agent, tools="replace") to have the suite\'s tools instead' if seen else ""
+    return ForeignTools(
+        f"The agent {agent!r} brings tools that are not the suite's: {', '.join(names)}. {build}{other}."
+    )
+
+
 def reachable(agent: Agent[Any]) -> list[Agent[Any]]:
     """Return an agent and those that it hands off to, each once. Agents inside ``Handoff`` objects can't be seen."""
     found, waiting = list[Agent[Any]](), [agent]
@@ -119,9 +129,8 @@ class Equipment:
         if foreign or not (self._wired or agent.tools):
             names = {tool.name for tool in kept}
             kept += [tool for tool in self._tools if tool.name not in names]
-            self._note(
-                f"{agent.name} was given the suite's tools" + (f" instead of {', '.join(foreign)}." * bool(foreign))
-            )
+            instead = f" instead of {', '.join(foreign)}" if foreign else ""
+            self._note(f"{agent.name} was given the suite's tools{instead}.")
         twin = agent.clone(tools=kept, mcp_servers=[], handoffs=[])
         self._copies[id(agent)] = self._copies[id(twin)] = (agent, twin)
         twin.handoffs.extend(
@@ -208,13 +217,17 @@ class Ledger(Usage):
             self.note(NO_USAGE.format(request.model))
         self._recorder.model_request(request.model, tokens, actor=request.actor)
 
-    def unanswered(self, fault: Fault | None = None) -> None:
-        """Record the requests that ended without an answer."""
+    def unanswered(self, fault: Fault | None) -> None:
+        """Record the requests that ended without an answer, and with them the run."""
         for request in self._open:
             self._recorder.model_request(request.model, None, fault=fault, actor=request.actor)
-            if fault is None:
-                self.note(f"A model request of {request.actor or 'the agent'} failed, and its caller went on.")
         self._open.clear()
+
+    def unanswered_but_survived(self) -> None:
+        """Record the requests that ended without an answer in a run that went on: a sub-agent's, made polite."""
+        for request in self._open:
+            self._recorder.note(f"A model request of {request.actor or 'the agent'} failed, and its caller went on.")
+        self.unanswered(None)
 
     @asynccontextmanager
     async def calling(self) -> AsyncIterator[None]:
@@ -268,6 +281,15 @@ def answer_text(output: object) -> str:
     if output is None or isinstance(output, str):
         return output or ""
     return to_json(output, fallback=str).decode()
+
+
+def approval_request(key: str, item: ToolApprovalItem) -> ApprovalRequest:
+    """Return a call that waits for approval; arguments that are no JSON object are shown as none."""
+    try:
+        arguments = json.loads(item.arguments or "{}")
+    except ValueError:
+        arguments = None
+    return ApprovalRequest(key, item.name or "", arguments if isinstance(arguments, dict) else {})
 
 
 def _model_name(agent: Agent[Any], run_config: RunConfig) -> str:
