@@ -1,0 +1,96 @@
+"""How figures read, and how the text of agents and users is made harmless to print."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from tbadapters.core.figures import Amount, Coverage, Figure, Figures, Rate
+from tbadapters.core.statistics import Interval
+from tbadapters.core.tools import ToolCall
+
+UNKNOWN = "—"
+_MARK = "\N{REPLACEMENT CHARACTER}"
+_ALLOWED = "\n\t"
+
+
+def visible(text: str) -> str:
+    """Return ``text`` with nothing in it that a terminal or a reader could be fooled by.
+
+    Control characters (escape sequences begin with one) become their visible pictures; characters that turn the
+    direction of writing, other invisible formatting and lone surrogates become named or replaced.
+    """
+    return text if text.isascii() and text.isprintable() else "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    if character in _ALLOWED:
+        return character
+    match unicodedata.category(character):
+        case "Cc":
+            code = ord(character)
+            return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else _MARK  # noqa: PLR2004 - ASCII
+        case "Cs":
+            return _MARK
+        case "Cf" | "Zl" | "Zp" if character != "\u200d":  # the joiner inside emoji is harmless
+            return f"<U+{ord(character):04X}>"
+    return character
+
+
+def percent(value: float | None) -> str:
+    """Return a rate as a percentage with one digit."""
+    return UNKNOWN if value is None else f"{100 * value:.1f} %"
+
+
+def span(interval: Interval | None) -> str:
+    """Return an interval of rates."""
+    return UNKNOWN if interval is None else f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %"
+
+
+def money(value: float | None) -> str:
+    """Return US dollars with digits enough for small sums; unknown is said in words."""
+    if value is None:
+        return "unknown"
+    if value == 0 or value >= 1:
+        return f"${value:,.2f}"
+    return f"${value:.4f}" if value >= 0.001 else f"${value:.2g}"  # noqa: PLR2004 - a tenth of a cent
+
+
+def amount(figure: Amount) -> str:
+    """Return a figure without interval."""
+    if figure.value is None:
+        return UNKNOWN
+    match figure.unit:
+        case "USD":
+            return money(figure.value)
+        case "tokens":
+            return f"{figure.value:,.0f} tokens"
+        case _:
+            return percent(figure.value)
+
+
+def figure_value(figure: Figure) -> str:
+    """Return any figure's value."""
+    if isinstance(figure, Amount):
+        return amount(figure)
+    if isinstance(figure, Rate):
+        return percent(figure.value)
+    undetermined = f", {figure.undetermined} undetermined" if figure.undetermined else ""
+    return f"{figure.count} of {figure.of} ({percent(figure.rate)}{undetermined})"
+
+
+def figure_names(figures: Figures) -> dict[str, str]:
+    """Return for each figure's name how it is printed for this k; the name itself stays readable in it."""
+    k = figures.k
+    return {name: f"{name}, k = {k}" if "k (" in name else name.replace("k/k", f"{k}/{k}") for name in figures.named()}
+
+
+def coverage_text(coverage: Coverage) -> str:
+    """Return planned, valid and missing trials in words."""
+    return f"{coverage.planned:,} planned, {coverage.valid:,} valid, {coverage.missing:,} missing"
+
+
+def call_text(call: ToolCall) -> str:
+    """Return a tool call as one line."""
+    from tbadapters.core.result import call_line
+
+    return call_line(call.name, call.arguments)
