@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ import anyio
 from tbadapters.core.agent import ApprovalRequest, Approvals, Ended, NeedsApproval, Said
 from tbadapters.core.context import TrialRef
 from tbadapters.core.conversation import Conversation, End
+from tbadapters.core.cost import Prices, cost_of
 from tbadapters.core.errors import AgentFault, Fault, GraderFault, LimitReached, SandboxFault, UserFault, boundary
 from tbadapters.core.grading import Evidence, Grader, Verdict
 from tbadapters.core.limits import Limits
@@ -29,8 +30,6 @@ from tbadapters.core.state import State
 from tbadapters.core.tool_arguments import invalid_arguments
 from tbadapters.core.tools import Tool, ToolCall, ToolResult
 from tbadapters.core.users import SimulatedUser
-
-PriceOf = Callable[[str, Usage], float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +53,14 @@ class Attempt:
         fault: What stopped it, or None.
     """
 
-    def __init__(self, trial: TrialRef, parties: Parties, limits: Limits, *, number: int, price_of: PriceOf) -> None:
+    def __init__(self, trial: TrialRef, parties: Parties, limits: Limits, *, number: int, prices: Prices) -> None:
         self.trial = trial
         self.limits = limits
         self.stopped = anyio.Event()
         self.fault: Fault | None = None
         self._parties = parties
         self._number = number
-        self._price_of = price_of
+        self._prices = prices
         self._initial: State | None = None
         self._transcript: list[Entry] = []
         self._calls: list[ToolCall] = []
@@ -207,13 +206,7 @@ class Attempt:
     @property
     def cost(self) -> float | None:
         """US dollars so far; None where a model's price or a request's usage is unknown."""
-        total = 0.0
-        for request in self._requests:
-            price = self._price_of(request.model, request.usage) if request.usage else None
-            if price is None:
-                return None
-            total += price
-        return total if self._requests else None
+        return cost_of(self._requests, self._prices)
 
     def waiting_seconds(self) -> float:
         """Return how long the last model request has been under way, 0 where none is."""

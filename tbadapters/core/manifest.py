@@ -7,9 +7,12 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from tbadapters.core.cost import price_table_version
+from tbadapters.core.result import TaskInfo
 from tbadapters.core.suite import Suite
 from tbadapters.core.trial import TrialPlan
 
@@ -55,10 +58,10 @@ def _text(value: object) -> str:
     return repr(sorted(value, key=repr)) if isinstance(value, set | frozenset) else repr(value)
 
 
-def settings(plan: TrialPlan, *, trials: int, user: str) -> dict[str, Any]:
+def settings(plan: TrialPlan, *, agent: str, trials: int, user: str) -> dict[str, Any]:
     """Return what must be the same when a run is resumed. Concurrency, retries and the cost ceiling may change."""
     return {
-        "agent": plan.adapter.name,
+        "agent": agent,
         "framework": plan.adapter.framework,
         "suite": plan.suite.name,
         "suite_seed": plan.suite.seed,
@@ -71,17 +74,15 @@ def settings(plan: TrialPlan, *, trials: int, user: str) -> dict[str, Any]:
     }
 
 
-def manifest(
-    plan: TrialPlan, settings: Mapping[str, Any], *, started: str, price_table: str | None, command: str | None = None
-) -> dict[str, Any]:
+def manifest(plan: TrialPlan, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return a run's manifest as JSON-like data."""
     return {
         "schema": SCHEMA,
         "settings": dict(settings),
-        "tasks": [{"id": task.id, "tags": list(task.tags)} for task in plan.suite.tasks],
+        "tasks": [TaskInfo.of(task).to_dict() for task in plan.suite.tasks],
+        "prices": {model: price.to_dict() for model, price in plan.prices.items()},
         "retries": asdict(plan.retries),
         "versions": versions(),
-        "price_table": price_table,
-        "started": started,
-        "agent_spec": command,
+        "price_table": price_table_version(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -62,6 +62,11 @@ class Run:
         for record in self.records:
             self._behind.setdefault((record.task, record.index), []).append(record)
 
+    @property
+    def done(self) -> int:
+        """How many trials had their verdict when the run was opened."""
+        return sum(any(r.verdict for r in behind) for behind in self._behind.values())
+
     def may_retry(self) -> bool:
         """Say whether the run's retry budget allows one more attempt, and take it from there."""
         budget = self.plan.retries.budget

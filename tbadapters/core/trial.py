@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import anyio
@@ -15,9 +15,10 @@ import stamina
 import structlog
 
 from tbadapters.core.agent import AgentAdapter, TaskBrief
-from tbadapters.core.attempt import Attempt, Parties, PriceOf, end_reason, fault_record
+from tbadapters.core.attempt import Attempt, Parties, end_reason, fault_record
 from tbadapters.core.context import TrialRef, running
 from tbadapters.core.conversation import conversation_for
+from tbadapters.core.cost import Prices
 from tbadapters.core.errors import (
     AccessFault,
     AgentFault,
@@ -54,9 +55,9 @@ class TrialPlan:
     limits: Limits
     retries: Retries
     user_of: UserOf
-    price_of: PriceOf
     instructions: Literal["append", "none"] = "append"
     seed: int = 0
+    prices: Prices = field(default_factory=dict)
 
     def brief(self, task: Task) -> TaskBrief:
         """Return what the agent is told of a task: an opaque id, the policy, the history."""
@@ -169,7 +170,7 @@ async def _opened(plan: TrialPlan, task: Task, trial: TrialRef, number: int, sta
         user = plan.user_of(task)
         conversation = conversation_for(plan.suite.conversation, task, user)
         parties = Parties(sandbox, backend.grader(task), conversation, user)
-        return Attempt(trial, parties, plan.limits, number=number, price_of=plan.price_of)
+        return Attempt(trial, parties, plan.limits, number=number, prices=plan.prices)
 
 
 def _unopened(trial: TrialRef, number: int, fault: Fault, clock: _Clock) -> AttemptRecord:

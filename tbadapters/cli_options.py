@@ -1,0 +1,110 @@
+"""The command line's words as the options of ``Campaign``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from tbadapters.core.cost import Price
+from tbadapters.core.errors import InvalidOption
+from tbadapters.core.limits import Limits
+from tbadapters.core.store import read_manifest
+from tbadapters.core.suite import Suite
+from tbadapters.suites import load_suite, suite_names
+
+Options = dict[str, Any]
+
+
+def suite_of(name: str | None, suite_seed: int | None) -> Suite:
+    """Return the suite that was named.
+
+    Raises:
+        InvalidOption: none was.
+        UnknownName: there is none of that name.
+    """
+    if name is None:
+        raise InvalidOption(f"--suite is needed: one of {', '.join(suite_names())}, or the path of a suite's file.")
+    return load_suite(name) if suite_seed is None else load_suite(name, suite_seed=suite_seed)
+
+
+def patterns_of(tasks: Sequence[str] | None) -> list[str] | int | None:
+    """Return the patterns of tasks, or a number where one number is all that was given."""
+    if not tasks:
+        return None
+    patterns = [part.strip() for text in tasks for part in text.split(",") if part.strip()]
+    if len(patterns) == 1 and patterns[0].lstrip("-").isdigit():
+        return int(patterns[0])
+    return patterns
+
+
+def limits_of(texts: Sequence[str] | None, before: Limits) -> Limits:
+    """Return limits in which each ``name=value`` replaces what stood before; ``none`` takes the limit away.
+
+    Raises:
+        InvalidOption: no limit of that name, or no number.
+    """
+    known = {item.name: item for item in fields(Limits)}
+    changes: dict[str, float | int | None] = {}
+    for text in texts or ():
+        name, _, value = text.partition("=")
+        if name not in known:
+            raise InvalidOption(f"--limit {text!r}: the limits are {', '.join(known)}.")
+        changes[name] = _number(text, value)
+    return replace(before, **changes)  # type: ignore[arg-type]  # the names were looked up, Limits checks the values
+
+
+def _number(text: str, value: str) -> float | int | None:
+    if value.lower() == "none":
+        return None
+    try:
+        return int(value) if value.isdigit() else float(value)
+    except ValueError:
+        raise InvalidOption(f"--limit {text!r}: name=number is needed, such as seconds=120.") from None
+
+
+def prices_of(texts: Sequence[str] | None) -> dict[str, Price]:
+    """Return the user's prices by model."""
+    return dict(Price.parse(text) for text in texts or ())
+
+
+def agent_of(text: str) -> tuple[str, str]:
+    """Return name and agent of ``name=module:attr``; without a name, the attribute is the name."""
+    name, equals, spec = text.partition("=")
+    return (name, spec) if equals else (text.rpartition(":")[2], text)
+
+
+def resumed(folder: Path, given: Options) -> Options:
+    """Return the options of a run that goes on: those it was started with, but for what is given now.
+
+    A setting that must not change and is given differently is refused later, by ``check_resume``.
+
+    Raises:
+        UnusableFolder: it is no run folder.
+    """
+    manifest = read_manifest(folder)
+    before = manifest.get("settings", {})
+    seed = given.pop("suite_seed")
+    suite = suite_of(
+        given.pop("suite") or manifest.get("suite_source") or before.get("suite"),
+        before.get("suite_seed") or None if seed is None else seed,
+    )
+    then: Options = {
+        "suite": suite,
+        "tasks": [task["id"] for task in manifest.get("tasks", [])],
+        "trials": before.get("trials"),
+        "seed": before.get("seed"),
+        "instructions": before.get("instructions"),
+        "limits": limits_of(given.pop("limit"), Limits(**before.get("limits", {}))),
+        "prices": {model: Price(**price) for model, price in (manifest.get("prices") or {}).items()},
+        "resume": folder,
+    }
+    return then | {name: value for name, value in given.items() if value is not None}
+
+
+def started(given: Options) -> Options:
+    """Return the options of a new run: what is given, the defaults of ``evaluate`` else."""
+    suite = suite_of(given.pop("suite"), given.pop("suite_seed"))
+    limits = limits_of(given.pop("limit"), Limits())
+    return {"suite": suite, "limits": limits} | {name: value for name, value in given.items() if value is not None}

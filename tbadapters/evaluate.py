@@ -1,0 +1,290 @@
+"""The doors: ``evaluate`` and ``compare``.
+
+For every task, k trials; each opens a clean sandbox, lets user and agent converse, is graded on the records that are
+left behind, and is kept in the run folder before it counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack
+
+from anyio import to_thread
+
+from tbadapters.adapters.registry import resolve_agent
+from tbadapters.core.comparison import Comparison
+from tbadapters.core.cost import Price, estimate_cost
+from tbadapters.core.errors import InvalidOption, UsageError
+from tbadapters.core.events import Event, OnEvent, RunPlanned
+from tbadapters.core.limits import Limits, Retries
+from tbadapters.core.manifest import manifest, settings
+from tbadapters.core.result import RunResult
+from tbadapters.core.run_folder import result_of
+from tbadapters.core.runner import Control, Run, Runner
+from tbadapters.core.store import Store, check_resume, new_folder, read_manifest, write_manifest
+from tbadapters.core.suite import Suite, Task
+from tbadapters.core.trial import TrialPlan
+from tbadapters.core.users import ScriptedUser, SimulatedUser
+from tbadapters.reports.files import write_comparison, write_run
+from tbadapters.reports.progress import progress_display
+from tbadapters.suites import load_suite
+
+DEFAULT_CONCURRENCY = 16
+DEFAULT_OUT = "runs"
+
+Tasks = Sequence[str] | str | int | None
+User = Literal["scripted"] | Callable[[Task], SimulatedUser]
+Folder = str | PathLike[str]
+
+
+class Options(TypedDict, total=False):
+    """The options of ``evaluate`` and ``compare``; ``evaluate`` says what each means."""
+
+    tasks: Tasks
+    trials: int
+    concurrency: int | None
+    limits: Limits
+    retries: Retries
+    user: User
+    instructions: Literal["append", "none"]
+    seed: int
+    max_cost: float | None
+    prices: Mapping[str, Price] | None
+    out: Folder | None
+    progress: Literal["auto", "on", "off"]
+    on_event: OnEvent | None
+
+
+async def evaluate(
+    agent: object,
+    *,
+    suite: str | Suite,
+    tasks: Tasks = None,
+    trials: int = 20,
+    concurrency: int | None = None,
+    limits: Limits = Limits(),
+    retries: Retries = Retries(),
+    user: User = "scripted",
+    instructions: Literal["append", "none"] = "append",
+    seed: int = 0,
+    max_cost: float | None = None,
+    prices: Mapping[str, Price] | None = None,
+    out: Folder | None = None,
+    resume: Folder | None = None,
+    progress: Literal["auto", "on", "off"] = "auto",
+    on_event: OnEvent | None = None,
+) -> RunResult:
+    """Run an agent ``trials`` times on every task of a suite, each time from the same clean backend, and grade it.
+
+    Args:
+        agent: A LangGraph graph, an OpenAI Agents SDK agent, a PydanticAI agent, ``factory(make)``, a callable
+            ``(message, ctx) -> str``, or ``"module:attr"`` / ``"file.py:attr"`` naming one.
+        suite: A suite's name, the path of a suite's file, or a ``Suite``.
+        tasks: Ids, shell patterns or ``tag:NAME`` of tasks, or a number (the first n); None for all.
+        trials: Trials of each task (k).
+        concurrency: Trials under way at once; None for 16.
+        limits: What one trial may use.
+        retries: How faults of the infrastructure are retried; outcomes never are.
+        user: ``"scripted"``, or a callable that returns a task's simulated user.
+        instructions: ``"append"`` gives the suite's policy to the agent; ``"none"`` leaves it as its author built it.
+        seed: For whatever draws at random, such as scripted stand-ins.
+        max_cost: US dollars at which no further trial is begun; what is under way is finished.
+        prices: The user's own prices by model name, beside the price table's.
+        out: The folder in which the run's folder is made; None for ``runs``.
+        resume: A run folder: only its trials without a verdict are run. Settings must be those it was started with.
+        progress: ``"auto"`` shows progress on standard error where it is a terminal, and the plan in any case.
+        on_event: Called with each event of ``tbadapters.core.events``.
+
+    Returns:
+        The result; its files are in ``result.folder``. ``result.stopped`` says why a run ended early.
+
+    Raises:
+        UsageError: something asked for can't be done; no trial was run.
+        SuiteError: the suite is wrong: nobody can be graded by it.
+        RunStopped: a model endpoint refuses further requests; what is finished is kept, resume when it is mended.
+    """
+    campaign = Campaign(
+        {None: agent}, suite=suite, tasks=tasks, trials=trials, concurrency=concurrency, limits=limits,
+        retries=retries, user=user, instructions=instructions, seed=seed, max_cost=max_cost, prices=prices or {},
+        out=out, resume=resume, progress=progress, on_event=on_event,
+    )  # fmt: skip
+    (result,) = await campaign.run()
+    return result
+
+
+def evaluate_sync(
+    agent: object, *, suite: str | Suite, resume: Folder | None = None, **options: Unpack[Options]
+) -> RunResult:
+    """Do the same as ``evaluate`` from code without an event loop.
+
+    Raises:
+        UsageError: an event loop is running here: ``await evaluate(...)`` instead.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(evaluate(agent, suite=suite, resume=resume, **options))
+    raise UsageError("evaluate_sync() was called inside a running event loop: use `await evaluate(...)` there.")
+
+
+async def compare(agents: Mapping[str, object], *, suite: str | Suite, **options: Unpack[Options]) -> Comparison:
+    """Run several agents on the same tasks and seeds, interleaved rather than one after the other.
+
+    Args:
+        agents: The agents by the name that tables and folders show.
+        suite: As in ``evaluate``.
+        options: As in ``evaluate``. ``concurrency`` counts the trials of all agents together.
+
+    Returns:
+        The comparison; each agent's result is in ``comparison.results``.
+    """
+    return await Campaign(dict(agents), suite=suite, **_campaign_options(options)).comparison()
+
+
+def _campaign_options(options: Options) -> dict[str, Any]:
+    given: dict[str, Any] = {**options}
+    given["prices"] = given.get("prices") or {}
+    return given
+
+
+@dataclass(kw_only=True)
+class Campaign:
+    """One call of ``evaluate`` or ``compare``: agents, one suite, options. ``control.stop()`` ends it early.
+
+    The command line uses it directly; everyone else goes through the two doors.
+    """
+
+    agents: Mapping[Any, object] = field(kw_only=False)
+    suite: str | Suite
+    tasks: Tasks = None
+    trials: int = 20
+    concurrency: int | None = None
+    limits: Limits = field(default_factory=Limits)
+    retries: Retries = field(default_factory=Retries)
+    user: User = "scripted"
+    instructions: Literal["append", "none"] = "append"
+    seed: int = 0
+    max_cost: float | None = None
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    out: Folder | None = None
+    resume: Folder | None = None
+    progress: Literal["auto", "on", "off"] = "auto"
+    on_event: OnEvent | None = None
+    control: Control = field(default_factory=Control)
+
+    def __post_init__(self) -> None:
+        for name in ("trials", "concurrency"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise InvalidOption(f"{name}={value!r}: a whole number of at least 1 is needed.")
+        if self.max_cost is not None and self.max_cost <= 0:
+            raise InvalidOption(f"max_cost={self.max_cost}: must be above 0, or None for no ceiling.")
+        for name, known in (("instructions", ("append", "none")), ("progress", ("auto", "on", "off"))):
+            if getattr(self, name) not in known:
+                raise InvalidOption(f"{name}={getattr(self, name)!r}: one of {', '.join(map(repr, known))} is needed.")
+        if self.user != "scripted" and not callable(self.user):
+            raise InvalidOption(f"user={self.user!r}: 'scripted', or a callable (task) -> SimulatedUser, is needed.")
+
+    async def run(self) -> tuple[RunResult, ...]:
+        """Plan every run, run what is missing, write the run folders, and return the results in the agents' order."""
+        suite = (load_suite(self.suite) if isinstance(self.suite, str) else self.suite).select(self.tasks)
+        plans = {name: self._plan(agent, suite) for name, agent in self.agents.items()}
+        async with AsyncExitStack() as stack:
+            display = stack.enter_context(progress_display(self.progress))
+
+            def tell(event: Event) -> None:
+                display(event)
+                if self.on_event is not None:
+                    self.on_event(event)
+
+            runs = [await stack.enter_async_context(self._opened(name, plan)) for name, plan in plans.items()]
+            for run in runs:
+                tell(self._announcement(run))
+            runner = Runner(
+                concurrency=self.concurrency or DEFAULT_CONCURRENCY,
+                max_cost=self.max_cost,
+                on_event=tell,
+                control=self.control,
+            )
+            try:
+                await runner.run(runs)
+            finally:
+                results = tuple([await self._written(run) for run in runs])
+        return results
+
+    async def comparison(self) -> Comparison:
+        """Run all agents and write their comparison beside their run folders."""
+        if len(self.agents) < 2:  # noqa: PLR2004
+            raise InvalidOption(f"At least 2 agents are compared, {len(self.agents)} given: use evaluate() for one.")
+        results = await self.run()
+
+        def write() -> Comparison:
+            folder = new_folder(Path(self.out or DEFAULT_OUT), "compare")
+            comparison = Comparison({result.agent: result for result in results}, folder=folder)
+            write_comparison(comparison, folder)
+            return comparison
+
+        return await to_thread.run_sync(write)
+
+    def _plan(self, agent: object, suite: Suite) -> TrialPlan:
+        adapter = resolve_agent(agent)
+        adapter.check(suite.tool_list)
+        return TrialPlan(
+            adapter=adapter,
+            suite=suite,
+            limits=self.limits,
+            retries=self.retries,
+            user_of=_scripted if self.user == "scripted" else self.user,
+            instructions=self.instructions,
+            seed=self.seed,
+            prices=self.prices,
+        )
+
+    @asynccontextmanager
+    async def _opened(self, name: str | None, plan: TrialPlan) -> AsyncIterator[Run]:
+        shown = name or plan.adapter.name
+        folder = await to_thread.run_sync(self._folder, shown, plan)
+        async with Store.open(folder) as store:
+            yield Run(shown, plan, self.trials, store, await store.records())
+
+    def _folder(self, name: str, plan: TrialPlan) -> Path:
+        """Return the run folder: a new one with its manifest, or the one that is resumed."""
+        user = self.user if isinstance(self.user, str) else getattr(self.user, "__name__", "custom")
+        now = settings(plan, agent=name, trials=self.trials, user=user)
+        if self.resume is not None:
+            check_resume(Path(self.resume), now)
+            return Path(self.resume)
+        folder = new_folder(Path(self.out or DEFAULT_OUT), plan.suite.name, name)
+        write_manifest(
+            folder, {**manifest(plan, now), "suite_source": self.suite if isinstance(self.suite, str) else None}
+        )
+        return folder
+
+    def _announcement(self, run: Run) -> RunPlanned:
+        planned = len(run.plan.suite.tasks) * self.trials
+        done = run.done
+        models: Sequence[str] = getattr(run.plan.adapter, "models", ())
+        costs = [estimate_cost(model, planned - done, prices=self.prices) for model in models]
+        cost = max((c for c in costs if c is not None), default=None)
+        basis = f"a typical trial with {', '.join(models)}" if models else "the agent's model is not known beforehand"
+        return RunPlanned(run.name, run.plan.suite.name, len(run.plan.suite.tasks), planned, done, cost, basis)
+
+    async def _written(self, run: Run) -> RunResult:
+        """Write what a run folder holds beside its record, and return the result."""
+
+        def write() -> RunResult:
+            folder = run.store.folder
+            result = result_of(folder, read_manifest(folder), run.records, stopped=self.control.reason)
+            write_run(result, folder)
+            return result
+
+        return await to_thread.run_sync(write)
+
+
+def _scripted(task: Task) -> SimulatedUser:
+    return ScriptedUser(task.user)

@@ -1,0 +1,55 @@
+"""Agents without a framework for the desk suite, importable by path as a user's would be."""
+
+import asyncio
+import os
+import re
+
+from tbadapters import TrialContext
+
+CLAIM = "Your ticket is on hold and the call is booked for Tuesday. Is there anything else?"
+
+
+def _ticket(message: str) -> str:
+    return re.search(r"T-\d+", message).group()
+
+
+async def good(message: str, ctx: TrialContext) -> str:
+    """Do everything right: ask for the day, hold the ticket, book the call."""
+    if "ticket" not in ctx.state:
+        ctx.state["ticket"] = _ticket(message)
+        return "On which day may we call you?"
+    await ctx.call("set_status", ticket_id=ctx.state["ticket"], status="hold")
+    await ctx.call("book_call", ticket_id=ctx.state["ticket"], day="Tuesday")
+    return CLAIM
+
+
+def good_sync(message: str, ctx: TrialContext) -> str:
+    """Do the same from a worker thread."""
+    if "ticket" not in ctx.state:
+        ctx.state["ticket"] = _ticket(message)
+        return "On which day may we call you?"
+    ctx.call_sync("set_status", ticket_id=ctx.state["ticket"], status="hold")
+    ctx.call_sync("book_call", ticket_id=ctx.state["ticket"], day="Tuesday")
+    return CLAIM
+
+
+async def liar(message: str, ctx: TrialContext) -> str:
+    """Claim everything, do nothing."""
+    return CLAIM
+
+
+async def slow(message: str, ctx: TrialContext) -> str:
+    """Do everything right, slowly, so that a run can be killed in its middle."""
+    await asyncio.sleep(float(os.environ.get("SLOW_SECONDS", "0.05")))
+    return await good(message, ctx)
+
+
+def odd_even(message: str, ctx: TrialContext) -> str:
+    """Do right on every other ticket only."""
+    if "ticket" not in ctx.state and int(_ticket(message)[2:]) % 2:
+        return CLAIM
+    return good_sync(message, ctx)
+
+
+def boxed(tools: list) -> None:
+    """A builder without its mark: evaluate() asks for factory(boxed)."""
