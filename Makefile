@@ -1,0 +1,45 @@
+# `make demo` and `make test` set everything up by themselves: Python 3.11+, git and make are enough.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test check lint types imports format lock setup clean
+
+demo: $(READY)  ## three real agents on the neobank suite, a scripted stand-in plays the model
+	$(BIN)/tbadapters demo
+
+test: $(READY)  ## the tests, with the coverage of the core as a gate
+	$(BIN)/python -m pytest --cov --cov-report=
+	$(BIN)/coverage report --include='tbadapters/core/*' --fail-under=95 --skip-covered
+	$(BIN)/coverage report --skip-covered --show-missing | tail -n 1
+
+check: lint types imports  ## what must hold besides the tests
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+imports: $(READY)
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock:  ## resolve the newest versions anew and pin them with their hashes
+	$(BIN)/uv pip compile pyproject.toml --quiet --upgrade --all-extras --group dev --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-annotate --no-header -o requirements.lock
+
+setup: $(READY)
+
+$(READY): requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $(READY)
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov dist
