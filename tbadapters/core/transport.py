@@ -1,234 +1,194 @@
-"""Watches the HTTP requests of this process, whoever makes them: the one place that patches a library.
+"""What a run learns from the transport: the faults of model endpoints, where they happen.
 
-The openai client speaks through httpx2, others through httpx. While at least one hook is installed, the
-``handle_request`` and ``handle_async_request`` of their HTTP transports are wrapped; when the last one is gone, what
-was found is put back. A hook's methods run in a copy of the context in which the request was made, the late ones too
-(the end of a streamed body), so that a context variable tells which attempt a request belongs to.
+A framework may swallow a provider's fault into a polite sentence (a sub-agent that is called as a tool does), so that
+nothing propagates. ``ProviderFaults`` sees the HTTP answer itself and knows by a context variable whose it is.
 """
 
 from __future__ import annotations
 
-import importlib
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import Context, copy_context
-from functools import cache
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
-LIBRARIES = ("httpx2", "httpx")
-ERROR_BODY_MAX = 65_536
+from tbadapters.core.errors import AccessFault, ProviderFault, describe
+from tbadapters.core.transport_hooks import TransportHook, observe_transport
+
+__all__ = ["ProviderFaults", "SeenFault", "TransportHook", "observe_transport"]
+
+_ACCESS = {401: "authentication", 403: "permission", 404: "model_not_found"}
+_PROVIDER = {408: "timeout", 409: "conflict", 429: "rate_limit"}
+_ACCESS_CODES = frozenset({"insufficient_quota", "invalid_api_key", "model_not_found", "billing_not_active"})
+_SERVER_ERROR = 500
+_OWN_MISTAKES = frozenset({"LocalProtocolError", "UnsupportedProtocol"})
 
 
-class TransportHook:
-    """What a user of ``observe_transport`` wants to know. Every method does nothing unless overridden.
+@dataclass(frozen=True, slots=True)
+class SeenFault:
+    """A fault of a model endpoint.
 
-    The request is the library's own ``Request``: ``method``, ``url``, ``headers``, ``content``. Methods must be quick
-    and must not raise; an exception of theirs would reach the client that made the request.
+    Attributes:
+        host: The endpoint's host.
+        code: ``rate_limit``, ``server_error``, ``timeout``, ``conflict``, ``connection``; or, where another attempt
+            can't help, ``authentication``, ``permission``, ``model_not_found`` or the provider's own code.
+        status: The HTTP status, or None where there was no answer.
+        retry_after: Seconds that the provider asked to wait.
+        access: Whether a quota, a key or a model's name is at fault.
+        conversation: A digest of what the model was asked, whichever model it was.
+        detail: One line: what the provider or the transport said.
+        recovered: Whether a later request with the same conversation succeeded.
     """
 
-    def request(self, request: Any) -> None:
-        """Look at a request before it is sent; may add headers."""
+    host: str
+    code: str
+    status: int | None
+    retry_after: float | None
+    access: bool
+    conversation: str
+    detail: str = ""
+    recovered: bool = False
 
-    def response(self, request: Any, status: int, headers: Mapping[str, str]) -> None:
-        """Look at the status and headers of an answer, before its body is read."""
-
-    def received(self, request: Any) -> None:
-        """Hear that a piece of the answer's body came in."""
-
-    def ended(self, request: Any, status: int, body: bytes) -> None:
-        """Hear that the body was read to its end; ``body`` is kept of answers of status 400 and above only."""
-
-    def failed(self, request: Any, error: BaseException) -> None:
-        """Hear that the request failed or was cancelled, before or while its body was read."""
+    def fault(self) -> ProviderFault:
+        """Return it as an exception."""
+        what = f"{self.host} answered {self.status}" if self.status else f"{self.host} did not answer"
+        kind = AccessFault if self.access else ProviderFault
+        return kind(f"{what} ({self.detail or self.code}).", code=self.code, retry_after=self.retry_after)
 
 
-class _Installation:
-    """The installed hooks and what they replaced."""
+class ProviderFaults:
+    """The provider's faults in one attempt."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.hooks: tuple[TransportHook, ...] = ()
-        self.found: list[tuple[type, str, Any, Any]] = []
-
-    def add(self, hook: TransportHook) -> None:
-        with self.lock:
-            if not self.hooks:
-                self._patch()
-            self.hooks = (*self.hooks, hook)
-
-    def remove(self, hook: TransportHook) -> None:
-        with self.lock:
-            left = list(self.hooks)
-            left.remove(hook)
-            self.hooks = tuple(left)
-            if not left:
-                self._restore()
-
-    def _patch(self) -> None:
-        patched = {(owner, name) for owner, name, _, _ in self.found}
-        for owner, name, wrap in _targets():
-            if (owner, name) in patched:
-                continue
-            original = owner.__dict__[name]
-            wrapper = wrap(original)
-            setattr(owner, name, wrapper)
-            self.found.append((owner, name, original, wrapper))
-
-    def _restore(self) -> None:
-        """Put back what was found, but for what someone patched on top of us: there our wrapper stays, idle."""
-        kept = []
-        for owner, name, original, wrapper in self.found:
-            if owner.__dict__[name] is wrapper:
-                setattr(owner, name, original)
-            else:
-                kept.append((owner, name, original, wrapper))
-        self.found = kept
-
-
-_installed = _Installation()
-
-
-@contextmanager
-def observe_transport(hook: TransportHook) -> Iterator[None]:
-    """Let ``hook`` see every HTTP request of this process while the block runs; may be nested and used concurrently."""
-    _installed.add(hook)
-    try:
-        yield
-    finally:
-        _installed.remove(hook)
-
-
-def _targets() -> Iterator[tuple[type, str, Callable[[Any], Any]]]:
-    seen: set[type] = set()
-    for library in LIBRARIES:
-        try:
-            module = importlib.import_module(library)
-        except ImportError:
-            continue
-        for owner, name, wrap in (
-            (module.AsyncHTTPTransport, "handle_async_request", _wrap_async),
-            (module.HTTPTransport, "handle_request", _wrap_sync),
-        ):
-            if owner not in seen:  # httpx2 can stand in for httpx
-                seen.add(owner)
-                yield owner, name, wrap
-
-
-class _Watch:
-    """One request and the hooks that were installed when it was made."""
-
-    def __init__(self, request: Any, hooks: tuple[TransportHook, ...]) -> None:
-        self.request = request
-        self.hooks = hooks
-        self.context: Context = copy_context()
-        self.status = 0
-        self.body = bytearray()
-        self.over = False
-
-    def tell(self, event: str, *arguments: Any) -> None:
-        for hook in self.hooks:
-            self.context.run(getattr(hook, event), self.request, *arguments)
-
-    def answered(self, response: Any) -> None:
-        self.status = response.status_code
-        self.tell("response", self.status, response.headers)
-
-    def piece(self, data: bytes) -> None:
-        if self.status >= 400 and len(self.body) < ERROR_BODY_MAX:  # noqa: PLR2004 - HTTP
-            self.body += data
-        self.tell("received")
-
-    def end(self, error: BaseException | None = None) -> None:
-        if self.over:
-            return
-        self.over = True
-        if error is None:
-            self.tell("ended", self.status, bytes(self.body))
-        else:
-            self.tell("failed", error)
-
-
-def _wrap_async(original: Callable[..., Any]) -> Callable[..., Any]:
-    async def handle_async_request(self: Any, request: Any) -> Any:
-        if not _installed.hooks:
-            return await original(self, request)
-        watch = _Watch(request, _installed.hooks)
-        watch.tell("request")
-        try:
-            response = await original(self, request)
-        except BaseException as error:
-            watch.end(error)
-            raise
-        watch.answered(response)
-        response.stream = _watched(response.stream, watch, "AsyncByteStream")
-        return response
-
-    return handle_async_request
-
-
-def _wrap_sync(original: Callable[..., Any]) -> Callable[..., Any]:
-    def handle_request(self: Any, request: Any) -> Any:
-        if not _installed.hooks:
-            return original(self, request)
-        watch = _Watch(request, _installed.hooks)
-        watch.tell("request")
-        try:
-            response = original(self, request)
-        except BaseException as error:
-            watch.end(error)
-            raise
-        watch.answered(response)
-        response.stream = _watched(response.stream, watch, "SyncByteStream")
-        return response
-
-    return handle_request
-
-
-class _Watched:
-    """A body that is passed on while the hooks are told; read synchronously or asynchronously, as the original is."""
-
-    def __init__(self, stream: Any, watch: _Watch) -> None:
-        self._stream = stream
-        self._watch = watch
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        with self._told():
-            async for data in self._stream:
-                self._watch.piece(data)
-                yield data
-
-    def __iter__(self) -> Iterator[bytes]:
-        with self._told():
-            for data in self._stream:
-                self._watch.piece(data)
-                yield data
+        self._seen: list[SeenFault] = []
+        self._places: dict[Any, int] = {}
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def observe(self) -> Iterator[None]:
+        """Record the faults of model requests made in this context, and in tasks and threads that start from it."""
+        token = _recording.set(self)
         try:
-            yield
-        except GeneratorExit:  # the reader stopped early; closing ends the watch
-            raise
-        except BaseException as error:
-            self._watch.end(error)
-            raise
-        self._watch.end()
+            with observe_transport(_HOOK):
+                yield
+        finally:
+            _recording.reset(token)
 
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-        self._watch.end()
+    @property
+    def seen(self) -> tuple[SeenFault, ...]:
+        """All faults, in the order in which they happened."""
+        return tuple(self._seen)
 
-    def close(self) -> None:
-        self._stream.close()
-        self._watch.end()
+    def unrecovered(self) -> ProviderFault | None:
+        """Return the fault that was not mended by a later request, or None; an ``AccessFault`` before others."""
+        left = [seen for seen in self._seen if not seen.recovered]
+        left.sort(key=lambda seen: seen.access)
+        return left[-1].fault() if left else None
+
+    def answered(self, request: Any, status: int, headers: Mapping[str, str]) -> None:
+        """Note an error status; its body may never be read."""
+        code, access = _by_status(status)
+        conversation = _conversation(request) if code else None
+        if code and conversation:
+            self._places[request] = len(self._seen)
+            wait = _retry_after(headers)
+            self._seen.append(SeenFault(request.url.host, code, status, wait, access, conversation))
+
+    def ended(self, request: Any, body: bytes) -> None:
+        """Read what the provider says about its error, or note that a conversation went on."""
+        place = self._places.pop(request, None)
+        if place is not None:
+            code, message = _error_of(body)
+            seen = self._seen[place]
+            if code in _ACCESS_CODES:
+                seen = replace(seen, code=code, access=True)
+            self._seen[place] = replace(seen, detail=message)
+        elif self._seen:
+            conversation = _conversation(request)
+            self._seen = [replace(s, recovered=s.recovered or s.conversation == conversation) for s in self._seen]
+
+    def failed(self, request: Any, error: BaseException) -> None:
+        """Note a broken connection or a timeout; a cancelled request is nobody's fault."""
+        code = _by_error(error)
+        conversation = _conversation(request) if code else None
+        if self._places.pop(request, None) is None and code and conversation:
+            self._seen.append(SeenFault(request.url.host, code, None, None, False, conversation, describe(error)))
 
 
-def _watched(stream: Any, watch: _Watch, kind: str) -> Any:
-    return _watched_class(type(stream).__module__.partition(".")[0], kind)(stream, watch)
+_recording: ContextVar[ProviderFaults | None] = ContextVar("tbadapters_provider_faults", default=None)
 
 
-@cache
-def _watched_class(library: str, kind: str) -> type:
-    """Return ``_Watched`` as a subclass of the library's abstract stream, which its client insists on."""
-    return type("WatchedStream", (_Watched, getattr(importlib.import_module(library), kind)), {})
+class _FaultHook(TransportHook):
+    """Tells each event to the attempt in whose context the request was made."""
+
+    def response(self, request: Any, status: int, headers: Mapping[str, str]) -> None:
+        if (faults := _recording.get()) is not None:
+            faults.answered(request, status, headers)
+
+    def ended(self, request: Any, status: int, body: bytes) -> None:
+        faults = _recording.get()
+        if faults is not None and (status < 300 or status >= 400):  # noqa: PLR2004 - HTTP
+            faults.ended(request, body)
+
+    def failed(self, request: Any, error: BaseException) -> None:
+        if (faults := _recording.get()) is not None:
+            faults.failed(request, error)
+
+
+_HOOK = _FaultHook()
+
+
+def _by_status(status: int) -> tuple[str | None, bool]:
+    """Return the code of an error status and whether access is refused; 400 and the like are the agent's own fault."""
+    if status in _ACCESS:
+        return _ACCESS[status], True
+    return _PROVIDER.get(status) or ("server_error" if status >= _SERVER_ERROR else None), False
+
+
+def _by_error(error: BaseException) -> str | None:
+    names = {base.__name__ for base in type(error).__mro__}
+    if names & _OWN_MISTAKES:
+        return None
+    if "TimeoutException" in names:
+        return "timeout"
+    return "connection" if "TransportError" in names else None
+
+
+def _conversation(request: Any) -> str | None:
+    """Return a digest of what a model is asked, or None if the request is no model request."""
+    if request.method != "POST":
+        return None
+    try:
+        body = json.loads(request.content)
+    except (ValueError, RuntimeError):  # no JSON; or a body that is streamed and can't be read again
+        return None
+    if not isinstance(body, dict) or "model" not in body or not ("messages" in body or "input" in body):
+        return None
+    asked = [body.get(name) for name in ("messages", "input", "instructions", "system", "previous_response_id")]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def _error_of(body: bytes) -> tuple[str | None, str]:
+    """Return the code and the message of an error body."""
+    try:
+        error = json.loads(body)["error"]
+        return error.get("code") or error.get("type"), " ".join(str(error.get("message") or "").split())[:300]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None, ""
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that ``retry-after-ms`` or ``retry-after`` (seconds or an HTTP date) ask to wait."""
+    try:
+        if (milliseconds := headers.get("retry-after-ms")) is not None:
+            return max(0.0, float(milliseconds) / 1000)
+        if (value := headers.get("retry-after")) is None:
+            return None
+        if value.strip().replace(".", "", 1).isdigit():
+            return float(value)
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    except (TypeError, ValueError):
+        return None
