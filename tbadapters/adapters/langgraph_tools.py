@@ -1,0 +1,228 @@
+"""Suite tools as LangChain tools, and the tools that a compiled graph holds.
+
+Imports LangChain and LangGraph at the top: ``langgraph.py`` imports this module only when a graph is at hand.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import FunctionType, MethodType
+from typing import Annotated, Any
+
+from langchain_core.runnables import (
+    Runnable,
+    RunnableBinding,
+    RunnableConfig,
+    RunnableParallel,
+    RunnableSequence,
+)
+from langchain_core.runnables.config import ensure_config
+from langchain_core.tools import BaseTool, ToolException
+from langgraph.prebuilt import ToolNode
+from langgraph.pregel import Pregel
+from langgraph.types import interrupt
+from pydantic import SkipValidation
+
+from tbadapters.core.tools import Tool, ToolResult
+
+APPROVAL = "tbadapters_approval"  # marks the interrupts that our own tools raise
+ROOT = "tbadapters_agent"  # the metadata key that carries the root graph's name into everything it calls
+_OWN_PACKAGES = ("langgraph.", "langchain.", "langchain_core.", "langchain_openai.")
+_DEPTH = 4  # functions that call functions that hold tools
+
+
+@dataclass
+class Replay:
+    """Results of one user turn, for a tool node that is executed again after an interrupt.
+
+    LangGraph resumes a node from its beginning: calls that were answered beside the interrupting one come again.
+    """
+
+    results: dict[str, ToolResult] = field(default_factory=dict)
+    resuming: bool = False
+
+
+replay: ContextVar[Replay | None] = ContextVar("tbadapters_langgraph_replay", default=None)
+_call_id: ContextVar[str | None] = ContextVar("tbadapters_langgraph_call_id", default=None)
+
+
+class SuiteTool(BaseTool):
+    """A suite's tool as a LangChain tool; what it is given reaches the sandbox as it is."""
+
+    suite_tool: Annotated[Tool, SkipValidation()]
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002  # the base's name
+        """Note the tool call's id, then call."""
+        with _noted(input):
+            return await super().ainvoke(input, config, **kwargs)
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002  # the base's name
+        """Do the same from a worker thread."""
+        with _noted(input):
+            return super().invoke(input, config, **kwargs)
+
+    async def _arun(self, /, **arguments: Any) -> str:
+        result = self._before(arguments)
+        if result is None:
+            result = await self.suite_tool.call(arguments, actor=actor_of(ensure_config().get("metadata")))
+        return self._after(arguments, result)
+
+    def _run(self, /, **arguments: Any) -> str:
+        result = self._before(arguments)
+        if result is None:
+            result = self.suite_tool.call_sync(arguments, actor=actor_of(ensure_config().get("metadata")))
+        return self._after(arguments, result)
+
+    def _before(self, arguments: Mapping[str, Any]) -> ToolResult | None:
+        turn = replay.get()
+        if turn is not None and turn.resuming:
+            earlier = turn.results.pop(self._key(arguments), None)
+            if earlier is not None:
+                return earlier
+        return self._declined(arguments) if self.suite_tool.needs_approval else None
+
+    def _after(self, arguments: Mapping[str, Any], result: ToolResult) -> str:
+        if (turn := replay.get()) is not None:
+            turn.results[self._key(arguments)] = result
+        if result.is_error:
+            raise ToolException(result.text)
+        return result.text
+
+    def _declined(self, arguments: Mapping[str, Any]) -> ToolResult | None:
+        key = self._key(arguments)
+        request = {APPROVAL: key, "tool": self.name, "arguments": dict(arguments)}
+        # Interrupts of one node are answered by their order: each answer holds all decisions, so none is mistaken.
+        decisions: Mapping[str, bool] = {}
+        while key not in decisions:
+            decisions = interrupt(request)
+        return None if decisions[key] else ToolResult("The user did not agree to this call.", is_error=True)
+
+    def _key(self, arguments: Mapping[str, Any]) -> str:
+        return json.dumps([_call_id.get(), self.name, arguments], sort_keys=True, default=str)
+
+
+@contextmanager
+def _noted(tool_input: Any) -> Iterator[None]:
+    token = _call_id.set(tool_input.get("id") if isinstance(tool_input, dict) and "args" in tool_input else None)
+    try:
+        yield
+    finally:
+        _call_id.reset(token)
+
+
+def as_langchain(tools: Sequence[Tool]) -> list[Any]:
+    """Return suite tools as LangChain tools."""
+    return [
+        SuiteTool(
+            name=tool.name,
+            description=tool.description,
+            args_schema=copy.deepcopy(dict(tool.parameters)),
+            handle_tool_error=True,
+            suite_tool=tool,
+        )
+        for tool in tools
+    ]
+
+
+def actor_of(metadata: Mapping[str, Any] | None) -> str | None:
+    """Return the sub-agent that a run belongs to, None for the root graph itself.
+
+    A named agent (``create_agent(name=...)``) by its name, any other sub-graph by the node that it runs in.
+    """
+    metadata = metadata or {}
+    named = metadata.get("lc_agent_name")
+    if named and named != metadata.get(ROOT):
+        return str(named)
+    nodes = [part.partition(":")[0] for part in str(metadata.get("langgraph_checkpoint_ns") or "").split("|")]
+    return "/".join(nodes[:-1]) or None
+
+
+@dataclass
+class FoundTools:
+    """The tools found in a graph.
+
+    Attributes:
+        tools: Every tool found, in tool nodes and in what node functions refer to.
+        tool_nodes: How many ``ToolNode`` there are.
+    """
+
+    tools: list[BaseTool] = field(default_factory=list)
+    tool_nodes: int = 0
+
+
+def tools_in(graph: Pregel[Any, Any, Any, Any]) -> FoundTools:
+    """Return the tools that can be found in a graph, its sub-graphs, and its node functions' closures and globals."""
+    found = FoundTools()
+    seen: set[int] = set()
+    waiting: list[tuple[Any, int]] = [(graph, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, BaseTool):
+            found.tools.append(value)
+        elif isinstance(value, ToolNode):
+            found.tool_nodes += 1
+            found.tools += [tool for tool in value.tools_by_name.values() if id(tool) not in seen]
+            seen |= {id(tool) for tool in value.tools_by_name.values()}
+        else:
+            waiting += [(inner, depth + isinstance(value, FunctionType)) for inner in _inside(value, depth)]
+    return found
+
+
+def graphs_in(graph: Pregel[Any, Any, Any, Any]) -> Iterator[Pregel[Any, Any, Any, Any]]:
+    """Yield a graph and its sub-graphs, as LangGraph itself knows them."""
+    yield graph
+    for _, inner in graph.get_subgraphs(recurse=True):
+        if isinstance(inner, Pregel):
+            yield inner
+
+
+def _inside(value: Any, depth: int) -> Iterable[Any]:
+    """Yield what a part of a graph is made of and may hold tools."""
+    if isinstance(value, FunctionType):
+        return _held(_referred(value)) if depth < _DEPTH else ()
+    for kinds, parts in _PARTS:
+        if isinstance(value, kinds):
+            return parts(value)
+    return ()
+
+
+_PARTS: tuple[tuple[Any, Callable[[Any], Iterable[Any]]], ...] = (
+    (Pregel, lambda graph: [part for node in graph.nodes.values() for part in (node.bound, *node.subgraphs)]),
+    (RunnableBinding, lambda binding: [binding.bound]),
+    (RunnableSequence, lambda sequence: sequence.steps),
+    (RunnableParallel, lambda parallel: parallel.steps__.values()),
+    (Runnable, lambda node: [getattr(node, "func", None), getattr(node, "afunc", None)]),
+    (functools.partial, lambda partial: [partial.func, *_held((*partial.args, *partial.keywords.values()))]),
+    (MethodType, lambda method: [method.__func__, *_held(getattr(method.__self__, "__dict__", {}).values())]),
+    ((list, tuple), lambda items: [item for item in items if isinstance(item, BaseTool)]),
+    (dict, lambda items: [item for item in items.values() if isinstance(item, BaseTool)]),
+)
+
+
+def _referred(function: FunctionType) -> Iterable[Any]:
+    try:
+        names = inspect.getclosurevars(inspect.unwrap(function))
+    except (TypeError, ValueError):  # an empty closure cell
+        return ()
+    return (*names.nonlocals.values(), *names.globals.values())
+
+
+def _held(values: Iterable[Any]) -> list[Any]:
+    """Keep what may lead to the author's tools; the frameworks' own functions are not searched."""
+    kinds = (BaseTool, ToolNode, Pregel, RunnableBinding, RunnableSequence, functools.partial, list, tuple, dict)
+    return [
+        value
+        for value in values
+        if isinstance(value, kinds)
+        or (isinstance(value, FunctionType | MethodType) and not f"{value.__module__}.".startswith(_OWN_PACKAGES))
+    ]
