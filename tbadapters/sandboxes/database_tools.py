@@ -10,7 +10,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from tbadapters.core.errors import SuiteError, ToolError
+from tbadapters.core.errors import SandboxFault, SuiteError, ToolError
 from tbadapters.core.tools import Tool
 from tbadapters.sandboxes.records import Records
 
@@ -48,6 +48,21 @@ class DatabaseTool(Generic[P, Data]):
         except (ValidationError, TypeError, ValueError) as error:
             raise ToolError(f"Invalid arguments for {self.tool.name}: {_explained(error)}") from None
         return {name: getattr(model, name) for name in model.model_fields_set}
+
+    def run(self, records: Records, values: Mapping[str, Any]) -> Data:
+        """Execute the function in one go: no other call can come between, so a call is a transaction without a lock.
+
+        Raises:
+            SandboxFault: it waits for something other than the records.
+        """
+        waiting: Any = self.function(records, **values)  # type: ignore[arg-type]  # its parameters are not known here
+        try:
+            waiting.send(None)
+        except StopIteration as done:
+            value: Data = done.value
+            return value
+        waiting.close()
+        raise SandboxFault(f"The tool {self.tool.name!r} waits for something other than the records.")
 
 
 @overload

@@ -203,11 +203,11 @@ def _read_table(connection: sqlite3.Connection, name: str) -> Table:
 def _references(connection: sqlite3.Connection, table: Table, tables: Mapping[str, Table]) -> dict[str, str]:
     """Return the columns that hold the whole key of another table, by its foreign keys."""
     links = connection.execute(f"PRAGMA foreign_key_list({quoted(table.name)})").fetchall()
-    found = {}
-    for _, _, target, column, referred, *_ in links:
-        if target in tables and tables[target].key == (referred or tables[target].key[0],):
-            found[column] = target
-    return found
+    return {
+        column: target
+        for _, _, target, column, referred, *_ in links
+        if target in tables and tables[target].key == (referred or tables[target].key[0],)
+    }
 
 
 def _dump_table(connection: sqlite3.Connection, table: Table) -> dict[str, dict[str, Any]]:

@@ -14,8 +14,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-import anyio
-
 from tbadapters.core.errors import SandboxFault, SuiteError, ToolError, boundary
 from tbadapters.core.grading import EndState, Grader, Outcome
 from tbadapters.core.state import State, TableRules
@@ -32,7 +30,7 @@ World = Mapping[str, Any]
 
 
 class SqliteSandbox:
-    """One attempt's database, open. Calls are executed one after the other, each in a transaction of its own."""
+    """One attempt's database, open. A call is executed in one go, in a transaction of its own."""
 
     def __init__(self, schema: Schema, tools: Mapping[str, DatabaseTool[..., Any]], image: Image) -> None:
         self._schema = schema
@@ -40,7 +38,6 @@ class SqliteSandbox:
         self._connection = schema.restore(image)
         self._records = Records(self._connection, schema, image.now)
         self._state = image.state
-        self._lock = anyio.Lock(fast_acquire=True)
 
     @property
     def tools(self) -> Sequence[Tool]:
@@ -55,14 +52,13 @@ class SqliteSandbox:
         """
         if name not in self._tools:
             return _error(f"There is no tool {name!r}.")
-        async with self._lock:
-            with boundary(SandboxFault):
-                try:
-                    return await self._transact(self._tools[name], arguments)
-                except ToolError as error:
-                    return _error(str(error))
-                except sqlite3.IntegrityError as error:
-                    return _error(f"The records do not allow it: {error}.")
+        with boundary(SandboxFault):
+            try:
+                return self._transact(self._tools[name], arguments)
+            except ToolError as error:
+                return _error(str(error))
+            except sqlite3.IntegrityError as error:
+                return _error(f"The records do not allow it: {error}.")
 
     async def state(self) -> State:
         """Return all records as they are now."""
@@ -78,13 +74,13 @@ class SqliteSandbox:
             raise SandboxFault(f"The tool {tool.tool.name!r} is marked as reading, but it wrote.")
         return bool(rows)
 
-    async def _transact(self, tool: DatabaseTool[..., Any], arguments: Mapping[str, Any]) -> ToolResult:
+    def _transact(self, tool: DatabaseTool[..., Any], arguments: Mapping[str, Any]) -> ToolResult:
         connection, before = self._connection, self._state
         touched = connection.total_changes
         values = tool.validated(arguments)
         connection.execute("BEGIN")
         try:
-            data = await tool.function(self._records, **values)
+            data = tool.run(self._records, values)
             text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
             wrote = self._wrote(tool, connection.total_changes - touched)
             connection.execute("COMMIT")
