@@ -1,0 +1,227 @@
+"""The simulated user: what talks to the agent in the place of a person.
+
+It knows what its brief says and what the agent said to it, never the sandbox: whether the agent tells the truth is the
+grader's to find out.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from tbadapters.core.agent import ApprovalRequest
+from tbadapters.core.errors import InvalidOption, UserFault, boundary
+from tbadapters.core.speech import ASKING, Act, Part, claim, read
+from tbadapters.core.suite import UserBrief, UserFact
+from tbadapters.core.wording import content, fold, is_general, spans
+
+Approver = Callable[[ApprovalRequest], "bool | Awaitable[bool]"]
+Ending = Literal["settled", "user_gave_up"]
+
+PATIENCE = 2  # replies in a row to messages that bring nothing new, before the user gives up
+
+_NUDGE = "My request is in my first message. Please tell me when it is settled, or what you need from me."
+_NO_ANSWER = "I did not get an answer. Please tell me when it is settled, or what you need from me."
+_WHICH_DETAILS = "Please tell me exactly which details you need."
+_UNKNOWN = "I am sorry, I do not know that."
+_REST_UNKNOWN = "I am sorry, I do not know the rest."
+_YES = "Yes, please go ahead."
+_YES_IF = "If that is what you mean: yes, please go ahead."
+_NO = "No, I do not want that."
+_NO_MORE = "No, thank you. That is all I need."
+_NO_PREFERENCE = "I have no preference. Please do what is right under your rules."
+_ORDINALS = ("first", "second", "third", "fourth")
+
+
+@dataclass(frozen=True, slots=True)
+class UserReply:
+    """What the user says next.
+
+    Attributes:
+        text: The message; a good-bye where ``ended`` is set.
+        ended: ``settled`` when the agent claimed that it settled, refused or escalated the matter, ``user_gave_up``
+            when it neither asked nor claimed anything for too long, None while the conversation goes on.
+    """
+
+    text: str
+    ended: Ending | None = None
+
+
+class SimulatedUser(Protocol):
+    """Plays the user of one attempt."""
+
+    async def reply(self, said: str) -> UserReply:
+        """Answer the agent's message.
+
+        Raises:
+            UserFault: the user can't answer.
+        """
+        ...
+
+    async def approve(self, call: ApprovalRequest) -> bool:
+        """Say whether the agent may make this tool call.
+
+        Raises:
+            UserFault: the user can't decide.
+        """
+        ...
+
+
+class ScriptedUser:
+    """A simulated user without a model: the same messages get the same answers.
+
+    It answers what is asked, confirms what is proposed unless the brief declines it, says that it does not know
+    otherwise, and volunteers nothing. ``docs/user.md`` tells how it decides.
+
+    Args:
+        brief: What it wants and knows.
+        approvals: What it says to tool calls that wait for approval: ``approve`` (all that the brief does not decline),
+            ``deny`` (none), or a function of the request.
+
+    Raises:
+        InvalidOption: ``approvals`` is none of these.
+    """
+
+    def __init__(self, brief: UserBrief, *, approvals: Literal["approve", "deny"] | Approver = "approve") -> None:
+        if approvals not in ("approve", "deny") and not callable(approvals):
+            raise InvalidOption(f"approvals={approvals!r}: must be 'approve', 'deny' or a function of the request.")
+        self._approvals = approvals
+        self._facts = [(fact, [fold(phrase) for phrase in fact.asked_by]) for fact in brief.facts]
+        self._declines = [fold(phrase) for phrase in brief.declines]
+        self._goal = content(fold(brief.goal))
+        self._heard: set[str] = set()
+        self._stalled = 0
+        self._claimed = False
+        self._ended: UserReply | None = None
+
+    async def reply(self, said: str) -> UserReply:
+        """Answer the agent's message; after the end, the same end again."""
+        if self._ended is None:
+            reply = self._answer(read(said))
+            if reply.ended is None:
+                return reply
+            self._ended = reply
+        return self._ended
+
+    async def approve(self, call: ApprovalRequest) -> bool:
+        """Say whether the agent may make this tool call."""
+        if callable(self._approvals):
+            with boundary(UserFault):
+                decision = self._approvals(call)
+                return bool(await decision if inspect.isawaitable(decision) else decision)
+        return self._approvals == "approve" and not self._declined(fold(f"{call.tool} {_texts(call.arguments)}"))
+
+    def _answer(self, parts: tuple[Part, ...]) -> UserReply:
+        claimed = claim(parts)
+        told = self._tell(parts)
+        decided, agreed = self._decide(parts, claimed, busy=bool(told))
+        if told or decided:
+            self._claimed = claimed is not None and not agreed
+            asked = {part.words for part in parts if part.act in ASKING or part.act is Act.OFFER}
+            return self._unless_stalled(" ".join([*told, *decided]), asked)
+        waiting = any(part.act is Act.WAIT for part in parts)
+        if claimed is not None or (self._claimed and parts and not waiting):
+            return UserReply("Thank you, that is all.", "settled")
+        return self._unless_stalled(_NUDGE if parts else _NO_ANSWER, set())
+
+    def _unless_stalled(self, text: str, asked: set[str]) -> UserReply:
+        """Return the reply, or give up: what was asked before, and what asks nothing, can't go on for ever."""
+        self._stalled = 0 if asked - self._heard else self._stalled + 1
+        self._heard |= asked
+        if self._stalled > PATIENCE:
+            return UserReply("This is taking too long. I will try again another time.", "user_gave_up")
+        return UserReply(text)
+
+    def _tell(self, parts: Sequence[Part]) -> list[str]:
+        """Return the answers to what is asked for, and the word that the rest is not known."""
+        known, unknown = [], []
+        for part, following in zip(parts, [*parts[1:], None], strict=True):
+            if part.act not in (Act.ASK, Act.MAY_ASK):
+                continue
+            asked = self._asked(part.words)
+            known += asked
+            leads = following is not None and following.item and not part.item
+            if part.act is Act.ASK and not asked and not leads:
+                unknown.append(part.words)
+        answers = [fact.answer for fact, _ in self._facts if any(fact is k for k in known)]
+        if all(is_general(words) for words in unknown):
+            return answers or ([_WHICH_DETAILS] if unknown else [])
+        return [*answers, _REST_UNKNOWN if answers else _UNKNOWN]
+
+    def _asked(self, words: str) -> list[UserFact]:
+        """Return the facts that these words ask for.
+
+        A phrase inside a longer one of another fact does not count: ``date of birth`` does not ask for the ``date``.
+        """
+        found = [(fact, span) for fact, phrases in self._facts for phrase in phrases for span in spans(words, phrase)]
+        return [
+            fact
+            for fact, (start, end) in found
+            if not any(s <= start and end <= e and (s, e) != (start, end) for _, (s, e) in found)
+        ]
+
+    def _decide(self, parts: Sequence[Part], claimed: Act | None, *, busy: bool) -> tuple[list[str], bool]:
+        """Return the answer to what is proposed, and whether the user agreed to anything."""
+        done = claimed in (Act.SETTLED, Act.ESCALATED, Act.CLOSE)
+        proposals = [part for part in parts if part.act is Act.PROPOSE]
+        if not proposals and not busy:
+            offers = [part for part in parts if part.act is Act.OFFER]
+            proposals = [part for part in offers if not done or self._wanted(part.words)]
+        if not proposals:
+            return [], False
+        context = " ".join(part.words for part in parts if part.act in (Act.OTHER, Act.WAIT, Act.OFFER))
+        declined = [part for part in proposals if self._against(part, context, done=done)]
+        if len(declined) == len(proposals):
+            return [_NO_MORE if done else _NO], False
+        agreed = [part for part in proposals if part not in declined]
+        answers = list(dict.fromkeys(self._agree(part) for part in agreed))
+        return [*(f'No to this: "{part.text}"' for part in declined), *answers], True
+
+    def _against(self, part: Part, context: str, *, done: bool) -> bool:
+        """Whether the user does not want this; what is proposed after the matter is closed must agree with the goal."""
+        about = content(part.words)
+        if _options(part.words) and not self._asked(part.words):
+            return all(self._declined(option) for option in _options(part.words)) or (
+                done and not self._wanted(part.words)
+            )
+        if self._declined(part.words if about else f"{context} {part.words}"):
+            return True
+        return done and bool(about) and not self._wanted(part.words)
+
+    def _agree(self, part: Part) -> str:
+        facts = self._asked(part.words)
+        told = " ".join(fact.answer for fact, _ in self._facts if any(fact is f for f in facts))
+        options = _options(part.words)
+        if told:
+            return told if options else f"{told} {_YES_IF}"
+        if not options:
+            return _YES
+        agreeing = {i: len(content(o) & self._goal) for i, o in enumerate(options) if not self._declined(o)}
+        best = [i for i, score in agreeing.items() if score == max(agreeing.values())]
+        if len(best) > 1:
+            return _NO_PREFERENCE
+        return f"The {_ORDINALS[best[0]] if best[0] < len(_ORDINALS) else 'last'} option that you named, please."
+
+    def _wanted(self, words: str) -> bool:
+        """Whether most of what a proposal is about is in the goal."""
+        about = content(words)
+        return not self._declined(words) and 2 * len(about & self._goal) >= len(about) > 0
+
+    def _declined(self, words: str) -> bool:
+        return any(True for phrase in self._declines for _ in spans(words, phrase))
+
+
+def _options(words: str) -> list[str]:
+    """Return what a question lets choose from; empty if it only wants a yes or a no."""
+    options = words.replace(" yes or no", "").removesuffix(" or not").split(" or ")
+    return options if len(options) > 1 else []
+
+
+def _texts(value: object) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(map(_texts, value.values()))
+    if isinstance(value, (list, tuple)):
+        return " ".join(map(_texts, value))
+    return str(value)
