@@ -7,17 +7,18 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 import anyio
-import structlog
+from structlog.contextvars import bound_contextvars
 
 from tbadapters.core.errors import AccessFault, RunStopped
 from tbadapters.core.events import AttemptFaulted, Event, OnEvent, RunEnded, TrialEnded, TrialStarted
+from tbadapters.core.logs import get_logger
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.store import Store
 from tbadapters.core.suite import Task
 from tbadapters.core.threads import roomy_threads
 from tbadapters.core.trial import TrialPlan, run_trial
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class Control:
@@ -135,7 +136,8 @@ class Runner:
         for job in jobs:
             if self._control.reason is not None:
                 return
-            await self._trial(job)
+            with bound_contextvars(run=job.run.name, task=job.task.id, trial=job.index):
+                await self._trial(job)
 
     async def _trial(self, job: _Job) -> None:
         run = job.run
@@ -155,7 +157,7 @@ class Runner:
             reason = f"The model endpoint refuses further requests ({fault}). Everything finished is kept in "
             raise RunStopped(f"{reason}{run.store.folder}; mend it and resume.") from fault
         self._tell(TrialEnded(run.name, record))
-        log.debug("trial_ended", run=run.name, task=record.task, trial=record.index, passed=record.passed)
+        log.debug("trial_ended", passed=record.passed, end_reason=record.end_reason)
 
     def _may_retry(self, run: Run) -> Callable[[], bool]:
         return lambda: self._control.reason is None and run.may_retry()

@@ -11,8 +11,8 @@ import json
 import re
 import secrets
 import sqlite3
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ CREATE TABLE IF NOT EXISTS attempts (
   PRIMARY KEY (task, trial, attempt)
 ) STRICT
 """
+ALL = "SELECT record FROM attempts ORDER BY task, trial, attempt"
 VERDICTS = {True: "passed", False: "failed", None: None}
 
 
@@ -114,18 +115,21 @@ class Store:
             UnusableFolder: it can't be written, or another process has it open.
         """
         with folder_lock(folder):
-            try:
-                async with aiosqlite.connect(folder / "run.db") as database:
+            async with AsyncExitStack() as stack:
+                with _readable(folder):
+                    database = await stack.enter_async_context(aiosqlite.connect(folder / "run.db"))
                     await database.execute("PRAGMA journal_mode = WAL")
                     await database.execute("PRAGMA synchronous = FULL")
                     await database.execute(SCHEMA)
                     await database.commit()
-                    yield cls(folder, database)
-            except sqlite3.Error as error:
-                raise UnusableFolder(f"{folder / 'run.db'} can't be used: {error}.") from error
+                yield cls(folder, database)
 
     async def add(self, record: AttemptRecord) -> None:
-        """Commit one attempt with its transcript."""
+        """Commit one attempt with its transcript.
+
+        Raises:
+            UnusableFolder: it can't be written (the disk is full), or this attempt was committed before.
+        """
         row = (
             record.task,
             record.index,
@@ -134,14 +138,15 @@ class Store:
             record.end_reason,
             json.dumps(record.to_dict(), ensure_ascii=False, separators=(",", ":"), default=str),
         )
-        await self._database.execute("INSERT INTO attempts VALUES (?, ?, ?, ?, ?, ?)", row)
-        await self._database.commit()
+        with _readable(self.folder):
+            await self._database.execute("INSERT INTO attempts VALUES (?, ?, ?, ?, ?, ?)", row)
+            await self._database.commit()
 
     async def records(self) -> list[AttemptRecord]:
         """Return all attempts, by task, trial and attempt."""
-        query = "SELECT record FROM attempts ORDER BY task, trial, attempt"
-        async with self._database.execute(query) as cursor:
-            return [AttemptRecord.from_dict(json.loads(row[0])) async for row in cursor]
+        with _readable(self.folder):
+            async with self._database.execute(ALL) as cursor:
+                return [AttemptRecord.from_dict(json.loads(row[0])) async for row in cursor]
 
 
 def read_records(folder: Path) -> list[AttemptRecord]:
@@ -153,10 +158,14 @@ def read_records(folder: Path) -> list[AttemptRecord]:
     path = folder / "run.db"
     if not path.is_file():
         raise UnusableFolder(f"{folder} holds no run.db: nothing was recorded there.")
-    try:
-        with sqlite3.connect(path) as database:
-            rows = database.execute("SELECT record FROM attempts ORDER BY task, trial, attempt").fetchall()
-        database.close()
-    except sqlite3.Error as error:
-        raise UnusableFolder(f"{path} can't be read: {error}.") from error
+    with _readable(folder), closing(sqlite3.connect(path)) as database:
+        rows = database.execute(ALL).fetchall()
     return [AttemptRecord.from_dict(json.loads(row[0])) for row in rows]
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise UnusableFolder(f"{folder / 'run.db'} can't be used: {error}.") from error

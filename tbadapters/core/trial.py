@@ -12,7 +12,6 @@ from typing import Literal
 
 import anyio
 import stamina
-import structlog
 
 from tbadapters.core.agent import AgentAdapter, TaskBrief
 from tbadapters.core.attempt import Attempt, Parties, end_reason, fault_record
@@ -34,12 +33,13 @@ from tbadapters.core.errors import (
 )
 from tbadapters.core.grading import Verdict
 from tbadapters.core.limits import Limits, Retries
+from tbadapters.core.logs import get_logger
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.suite import Suite, Task
 from tbadapters.core.transport import ProviderFaults
 from tbadapters.core.users import SimulatedUser
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 Commit = Callable[[AttemptRecord], Awaitable[None]]
 UserOf = Callable[[Task], SimulatedUser]
@@ -148,17 +148,17 @@ async def run_attempt(plan: TrialPlan, task: Task, trial: TrialRef, number: int)
         clock.lap("setup")
         return _unopened(trial, number, fault, clock), fault
     finally:
-        await _torn_down(closing, trial, plan.limits)
+        await _torn_down(closing, plan.limits)
 
 
-async def _torn_down(closing: AsyncExitStack, trial: TrialRef, limits: Limits) -> None:
+async def _torn_down(closing: AsyncExitStack, limits: Limits) -> None:
     """Close the sandbox, exactly once and within its deadline; what goes wrong there can't undo a verdict."""
     with anyio.CancelScope(shield=True):
         try:
             async with asyncio.timeout(limits.grading_seconds):
                 await closing.aclose()
         except Exception as error:  # noqa: BLE001  (whatever a backend raises while it closes)
-            log.warning("sandbox_not_closed", task=trial.task, trial=trial.index, error=describe(error))
+            log.warning("sandbox_not_closed", error=describe(error))
 
 
 async def _opened(plan: TrialPlan, task: Task, trial: TrialRef, number: int, stack: AsyncExitStack) -> Attempt:

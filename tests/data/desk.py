@@ -70,7 +70,7 @@ def _task(number: int) -> Task:
             ),
             (RequiredFact("the day of the call", ("Tuesday",)),),
         ),
-        world={"tables": {"tickets": rows}},
+        world={"now": "2026-03-02T09:00:00", "tables": {"tickets": rows}},
         tags=("even" if number % 2 == 0 else "odd",),
         needs_asking=("the day of the call",),
     )
