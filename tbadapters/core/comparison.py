@@ -69,7 +69,7 @@ class AgentPair:
         span = self.pass_at_1.interval
         facts = f"p = {p_text(p)}"
         if span is not None:
-            facts = f"95 % interval {100 * span.low:.1f} to {100 * span.high:.1f}, {facts}"
+            facts = f"95% interval {100 * span.low:.1f} to {100 * span.high:.1f}, {facts}"
         if _significant(p):
             return f"{self.a} passes {points:.1f} points more often than {self.b} ({facts})"
         return f"{self.a} and {self.b} can't be told apart on pass@1 (difference {points:.1f} points, {facts})"

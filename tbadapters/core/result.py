@@ -250,7 +250,7 @@ class RunResult:
                 f"No headline: only {found.share:.1%} of the planned trials have a verdict ({COVERAGE_FLOOR:.0%} are "
                 f"needed); pass@1 lies between {limits.low:.1%} and {limits.high:.1%}."
             )
-        span = f" (95 % interval {rate.interval.low:.1%} to {rate.interval.high:.1%})" if rate.interval else ""
+        span = f" (95% interval {rate.interval.low:.1%} to {rate.interval.high:.1%})" if rate.interval else ""
         every = self.observed_all
         return (
             f"pass@1 is {rate.value:.1%}{span}; {every.count} of {every.of} tasks passed all "

@@ -83,7 +83,7 @@ def result_parts(result: RunResult) -> list[RenderableType]:
 
 
 def _figures_table(result: RunResult) -> Table:
-    table = _table(f"Figures ({coverage_text(result.coverage)} trials)", "figure", "value|", "95 % interval|")
+    table = _table(f"Figures ({coverage_text(result.coverage)} trials)", "figure", "value|", "95% interval|")
     missing = result.coverage.missing > 0
     if missing:
         table.add_column("if all missing failed / passed", justify="right")
@@ -92,14 +92,17 @@ def _figures_table(result: RunResult) -> Table:
         limits = None if isinstance(figure, Amount) else figure.bounds
         interval = "" if isinstance(figure, Amount) else span(figure.interval)
         table.add_row(
-            names[name], figure_value(figure), interval, *([span(limits) if limits else ""] if missing else [])
+            names[name],
+            figure_value(figure, len(result.tasks)),
+            interval,
+            *([span(limits) if limits else ""] if missing else []),
         )
     return table
 
 
 def _tags_table(result: RunResult) -> Table:
     k = result.trials_per_task
-    table = _table("By tag", "tag", "tasks|", "pass@1|", "95 % interval|", f"observed {k}/{k}|", "valid / planned|")
+    table = _table("By tag", "tag", "tasks|", "pass@1|", "95% interval|", f"observed {k}/{k}|", "valid / planned|")
     for tag, found in result.by_tag.items():
         rate, every, seen = found.pass_at_1, found.observed_all, found.coverage
         count = f"{every.count} of {every.of}"
@@ -114,7 +117,7 @@ def _worst(result: RunResult) -> list[TaskResult]:
 
 
 def _tasks_table(worst: Iterable[TaskResult]) -> Table:
-    table = _table("Worst tasks", "task", "passed / valid|", "95 % interval|", "planned|")
+    table = _table("Worst tasks", "task", "passed / valid|", "95% interval|", "planned|")
     for found in worst:
         tally = found.tally
         passed = f"{tally.passed} / {tally.valid}"
@@ -167,7 +170,7 @@ def comparison_parts(comparison: Comparison) -> list[RenderableType]:
 
 
 def _agents_table(comparison: Comparison) -> Table:
-    columns = ("agent", "pass@1|", "95 % interval|", "observed k/k|", "retention|", "cost per success|", "trials|")
+    columns = ("agent", "pass@1|", "95% interval|", "observed k/k|", "retention|", "cost per success|", "trials|")
     table = _table("Agents", *columns)
     for name, result in comparison.results.items():
         found, seen = result.figures, result.coverage
@@ -182,7 +185,7 @@ def _agents_table(comparison: Comparison) -> Table:
 
 def _pairs_table(pairs: Sequence[AgentPair]) -> Table:
     many = " (Holm)" if len(pairs) > 1 else ""
-    table = _table("Pairs, by task", "pair", "tasks|", "difference|", "95 % interval|", f"p{many}|", f"p of k/k{many}|")
+    table = _table("Pairs, by task", "pair", "tasks|", "difference|", "95% interval|", f"p{many}|", f"p of k/k{many}|")
     for pair in pairs:
         found = pair.pass_at_1
         value = UNKNOWN if found.value is None else f"{100 * found.value:+.1f} points"
@@ -289,4 +292,5 @@ def _printed(parts: Iterable[RenderableType], width: int, *, color: bool) -> str
     )
     for part in parts:
         console.print(part)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    return "\n".join(line for line, before in zip(lines, ["", *lines], strict=False) if line or before)

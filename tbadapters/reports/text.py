@@ -38,12 +38,12 @@ def _visible(character: str) -> str:
 
 def percent(value: float | None) -> str:
     """Return a rate as a percentage with one digit."""
-    return UNKNOWN if value is None else f"{100 * value:.1f} %"
+    return UNKNOWN if value is None else f"{100 * value:.1f}%"
 
 
 def span(interval: Interval | None) -> str:
     """Return an interval of rates."""
-    return UNKNOWN if interval is None else f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %"
+    return UNKNOWN if interval is None else f"{100 * interval.low:.1f} to {100 * interval.high:.1f}%"
 
 
 def money(value: float | None) -> str:
@@ -68,12 +68,12 @@ def amount(figure: Amount) -> str:
             return percent(figure.value)
 
 
-def figure_value(figure: Figure) -> str:
-    """Return any figure's value."""
+def figure_value(figure: Figure, tasks: int) -> str:
+    """Return any figure's value; a mean over fewer than all ``tasks`` says so."""
     if isinstance(figure, Amount):
         return amount(figure)
     if isinstance(figure, Rate):
-        return percent(figure.value)
+        return percent(figure.value) + (f" ({figure.tasks} of {tasks} tasks)" if figure.tasks < tasks else "")
     undetermined = f", {figure.undetermined} undetermined" if figure.undetermined else ""
     return f"{figure.count} of {figure.of} ({percent(figure.rate)}{undetermined})"
 
