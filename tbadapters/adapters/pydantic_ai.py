@@ -109,7 +109,7 @@ class PydanticAIAgent:
             raise ForeignTools(
                 f"The agent {agent.name or self.name!r} brings tools that are not the suite's: "
                 f'{", ".join(found.foreign)}. PydanticAIAgent(agent, tools="replace") gives it the suite\'s instead; '
-                f"PydanticAIAgent(agent, keep={tuple(found.foreign)!r}) keeps and really executes them."
+                f"PydanticAIAgent(agent, keep={(*self.keep, *found.foreign)!r}) keeps and really executes them."
             )
         if not self.replaces and (strange := set(found.suite) - {tool.name for tool in tools}):
             raise ForeignTools(
