@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FunctionType, MethodType
-from typing import Annotated, Any
+from typing import Any
 
 from langchain_core.runnables import (
     Runnable,
@@ -28,7 +28,6 @@ from langchain_core.tools import BaseTool, ToolException
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 from langgraph.types import interrupt
-from pydantic import SkipValidation
 
 from tbadapters.core.tools import Tool, ToolResult
 
@@ -56,7 +55,7 @@ _call_id: ContextVar[str | None] = ContextVar("tbadapters_langgraph_call_id", de
 class SuiteTool(BaseTool):
     """A suite's tool as a LangChain tool; what it is given reaches the sandbox as it is."""
 
-    suite_tool: Annotated[Tool, SkipValidation()]
+    suite_tool: Any  # a ``Tool``, which pydantic must not take apart
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002  # the base's name
         """Note the tool call's id, then call."""
