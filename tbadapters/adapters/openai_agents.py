@@ -186,8 +186,9 @@ class OpenAIAgentsSession:
         except Exception as error:
             if self.ledger.broken:
                 raise self.ledger.broken  # noqa: B904 - it is among the causes of what the SDK raised
-            self.ledger.unanswered(_request_fault(error))
-            raise _fault(error) from error
+            fault = _request_fault(error)
+            self.ledger.unanswered(fault)
+            raise fault or _own_fault(error) from error
         if self.ledger.broken:
             raise self.ledger.broken
         self.ledger.unanswered_but_survived()
@@ -231,10 +232,10 @@ def _request_fault(error: Exception) -> Fault | None:
     return model_fault(error)
 
 
-def _fault(error: Exception) -> Fault:
+def _own_fault(error: Exception) -> Fault:
     name = type(error).__name__
     code = "tripwire" if name.endswith("TripwireTriggered") else _LABELS.get(name)
-    return _request_fault(error) or (AgentFault(describe(error), code=code) if code else agent_fault(error))
+    return AgentFault(describe(error), code=code) if code else agent_fault(error)
 
 
 FRAMEWORK = Framework(

@@ -298,7 +298,7 @@ async def test_a_sub_agents_foreign_tools_are_refused_before_it_acts(stage, atte
     ) as on:
         boss = on.agent("boss", tools=[on.agent("clerk", tools=[wire_money]).as_tool("ask_clerk", "Ask.")])
         async with attempt.session(OpenAIAgentsAgent(boss, tools=words)) as session:
-            with pytest.raises(ForeignTools, match="'clerk'.*wire_money"):
+            with pytest.raises(ForeignTools, match=r"'clerk'.*wire_money"):
                 await session.send(Message("Hi."))
         assert on.seen("clerk") == []
 
@@ -362,9 +362,11 @@ class Decision(BaseModel):
 
 async def test_structured_output_is_answered_as_json(stage, attempt):
     """An agent with an output type answers with its JSON."""
-    async with stage(a=['{"refund": true, "amount": 2.5}']) as on:
-        async with attempt.session(OpenAIAgentsAgent(on.agent("a", output_type=Decision))) as session:
-            assert await session.send(Message("Hi.")) == Said('{"refund":true,"amount":2.5}')
+    async with (
+        stage(a=['{"refund": true, "amount": 2.5}']) as on,
+        attempt.session(OpenAIAgentsAgent(on.agent("a", output_type=Decision))) as session,
+    ):
+        assert await session.send(Message("Hi.")) == Said('{"refund":true,"amount":2.5}')
 
 
 @pytest.mark.parametrize("built", [True, False])
@@ -462,7 +464,7 @@ def test_a_bare_agent_is_known_by_its_type():
 
 def test_bad_options_are_refused():
     """What is no agent, and a word that is not known, are refused in one sentence."""
-    with pytest.raises(UsageError, match="takes an agents.Agent, not str"):
+    with pytest.raises(UsageError, match=r"takes an agents\.Agent, not str"):
         OpenAIAgentsAgent("agent")
     with pytest.raises(InvalidOption, match="tools='own'"):
         OpenAIAgentsAgent(Agent("a"), tools="own")
