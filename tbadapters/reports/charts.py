@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tbadapters.core.figures import Rate
 from tbadapters.core.statistics import Interval
-from tbadapters.reports.text import percent, span
+from tbadapters.reports.text import percent, points, span
 
 WIDTH, HEIGHT = 480, 250
 LEFT, RIGHT, TOP, BOTTOM = 46, 14, 12, 40
@@ -95,16 +95,17 @@ class Whisker:
 
 def rate_whisker(value: float | None, interval: Interval | None) -> Whisker:
     """Return a rate on a line from 0 % to 100 %."""
-    return _whisker(value, interval, scale=100, zero=0)
+    words = percent(value) if interval is None else f"{percent(value)}, 95% interval {span(interval)}"
+    return _whisker(value, interval, words, scale=100, zero=0)
 
 
 def difference_whisker(value: float | None, interval: Interval | None) -> Whisker:
     """Return a difference on a line from -100 points to 100 points; 0 is in its middle."""
-    return _whisker(value, interval, scale=50, zero=50)
+    words = "unknown" if value is None else f"{100 * value:+.1f} points, 95% interval {points(interval)}"
+    return _whisker(value, interval, words, scale=50, zero=50)
 
 
-def _whisker(value: float | None, interval: Interval | None, *, scale: float, zero: float) -> Whisker:
-    words = percent(value) if interval is None else f"{percent(value)}, 95% interval {span(interval)}"
+def _whisker(value: float | None, interval: Interval | None, words: str, *, scale: float, zero: float) -> Whisker:
     low, high = interval or (None, None)
     value_at, low_at, high_at = (None if v is None else round(zero + scale * v, 2) for v in (value, low, high))
     return Whisker(value_at, low_at, high_at, words)

@@ -154,7 +154,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(percent=text.percent, span=text.span, money=text.money, p=p_text, amount=text.amount)
-    environment.filters.update(figure=text.figure_value, coverage=text.coverage_text)
+    environment.filters.update(figure=text.figure_value, coverage=text.coverage_text, points=text.points)
     environment.globals.update(rate_whisker=rate_whisker, difference_whisker=difference_whisker)
     environment.tests["amount"] = lambda figure: isinstance(figure, Amount)
     return environment

@@ -23,6 +23,7 @@ from tbadapters.reports.text import (
     figure_value,
     money,
     percent,
+    points,
     span,
     visible,
 )
@@ -191,7 +192,7 @@ def _pairs_table(pairs: Sequence[AgentPair]) -> Table:
         value = UNKNOWN if found.value is None else f"{100 * found.value:+.1f} points"
         name = f"{visible(pair.a)} - {visible(pair.b)}"
         p_values = (p_text(pair.p_pass_at_1), p_text(pair.p_observed_all))
-        table.add_row(name, str(found.tasks), value, span(found.interval), *p_values)
+        table.add_row(name, str(found.tasks), value, points(found.interval), *p_values)
     return table
 
 

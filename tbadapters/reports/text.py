@@ -46,6 +46,11 @@ def span(interval: Interval | None) -> str:
     return UNKNOWN if interval is None else f"{100 * interval.low:.1f} to {100 * interval.high:.1f}%"
 
 
+def points(interval: Interval | None) -> str:
+    """Return an interval of differences of rates, in percentage points."""
+    return UNKNOWN if interval is None else f"{100 * interval.low:+.1f} to {100 * interval.high:+.1f}"
+
+
 def money(value: float | None) -> str:
     """Return US dollars with digits enough for small sums; unknown is said in words."""
     if value is None:
