@@ -1,0 +1,124 @@
+"""The paired tests equal brute force, and differ from it nowhere that it can be computed."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tbadapters.core.paired import (
+    TaskPair,
+    all_passed_difference,
+    exact_p,
+    flipped_p,
+    holm,
+    pair_tasks,
+    rate_difference,
+)
+from tbadapters.core.statistics import Tally
+
+
+def brute_force(steps):
+    """Try every sign pattern."""
+    observed = abs(sum(steps))
+    patterns = product((1, -1), repeat=len(steps))
+    sums = [abs(sum(sign * step for sign, step in zip(signs, steps, strict=True))) for signs in patterns]
+    return sum(total >= observed for total in sums) / len(sums)
+
+
+def full(task, a, b, n=20):
+    return TaskPair(task, Tally(n, n, a), Tally(n, n, b))
+
+
+@given(st.lists(st.integers(-20, 20), max_size=12))
+def test_exact_test_equals_brute_force(steps):
+    """The p-value is the share of all sign patterns at least as far from 0, to the last digit."""
+    assert exact_p(steps).value == brute_force(steps)
+
+
+@given(st.lists(st.integers(-20, 20), max_size=30), st.randoms())
+def test_exact_test_ignores_order_and_sides(steps, chance):
+    """Neither the order of tasks nor the order of the agents moves the p-value."""
+    shuffled = [-step for step in steps]
+    chance.shuffle(shuffled)
+    assert exact_p(shuffled) == exact_p(steps)
+
+
+def test_many_tasks_that_all_differ():
+    """With 507 tasks of which every one favours A, the p-value is exactly 2 of 2^507 patterns."""
+    assert exact_p([20] * 507).value == 2 / 2**507
+
+
+def test_flips_come_near_the_exact_value():
+    """100,000 seeded flips give the exact p-value to within four of their standard errors."""
+    steps = [3, -1, 4, 1, -5, 9, 2, 6, -5, 3, 5]
+    exact = exact_p(steps).value
+    found = flipped_p([step / 20 for step in steps], seed=3)
+    assert found.method == "100000 flips"
+    assert abs(found.value - exact) < 4 * (exact * (1 - exact) / 100_000) ** 0.5
+    assert found == flipped_p([-step / 20 for step in reversed(steps)], seed=3)
+
+
+def test_flips_are_never_zero():
+    """A sampled p-value is at least 1 of B + 1."""
+    assert flipped_p([1.0] * 200, seed=0, flips=999).value == 1 / 1000
+    assert flipped_p([0.0, 0.0], seed=0, flips=999).value == 1.0
+
+
+def test_equal_numbers_of_trials_are_tested_exactly():
+    """The exact test is taken where all tasks have the same number of valid trials, flips otherwise."""
+    pairs = [full("a", 20, 10), full("b", 15, 15), full("c", 20, 0)]
+    assert rate_difference(pairs).p.method == "exact"
+    assert rate_difference([*pairs, full("d", 9, 1, n=19)]).p.method == "100000 flips"
+
+
+def test_difference_and_interval_by_hand():
+    """The interval is that of paired differences with Student's t."""
+    found = rate_difference([full("a", 20, 10), full("b", 16, 10), full("c", 10, 10)])
+    assert found.value == pytest.approx(0.8 / 3)
+    half = 4.302653 * (0.5**2 + 0.3**2 + 0 - 3 * (0.8 / 3) ** 2) ** 0.5 / 6**0.5
+    assert found.interval == pytest.approx((0.8 / 3 - half, 0.8 / 3 + half), abs=1e-5)
+    assert found.tasks == 3
+
+
+def test_no_common_task():
+    """Without a common task there is no difference, no interval and no p-value."""
+    found = rate_difference([])
+    assert (found.value, found.interval, found.p, found.tasks) == (None, None, None, 0)
+
+
+def test_only_common_tasks_are_paired():
+    """Tasks are paired by id where both agents have a valid trial, in the first one's order."""
+    a = {"x": Tally(2, 2, 1), "y": Tally(2, 0, 0), "z": Tally(2, 2, 2)}
+    b = {"z": Tally(2, 1, 0), "y": Tally(2, 2, 2), "x": Tally(2, 2, 0)}
+    assert [pair.task for pair in pair_tasks(a, b)] == ["x", "z"]
+
+
+def test_all_passed_difference_leaves_out_the_undetermined():
+    """Tasks that are undetermined for one agent say nothing of k/k."""
+    pairs = [
+        TaskPair("a", Tally(2, 2, 2), Tally(2, 2, 1)),
+        TaskPair("b", Tally(2, 1, 1), Tally(2, 2, 1)),
+        TaskPair("c", Tally(2, 2, 2), Tally(2, 1, 0)),
+    ]
+    found = all_passed_difference(pairs)
+    assert (found.value, found.tasks, found.p.value) == (1.0, 2, 0.5)
+
+
+def test_holm_by_hand():
+    """Holm multiplies the smallest by m, the next by m - 1, and never lets a larger p-value fall below a smaller."""
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_an_agent_against_itself_is_rarely_rejected():
+    """Of 400 comparisons of an agent with itself at 104 tasks x 20, 5 % or so are rejected."""
+    import numpy as np
+
+    rng, rejected = np.random.default_rng(11), 0
+    for _ in range(400):
+        chances = rng.beta(0.6, 0.4, size=104)
+        a, b = rng.binomial(20, chances), rng.binomial(20, chances)
+        rejected += exact_p((a - b).tolist()).value <= 0.05
+    assert 0.02 <= rejected / 400 <= 0.075
