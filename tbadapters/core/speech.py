@@ -20,6 +20,7 @@ class Act(Enum):
 
     ASK = "asks for something, known to the user or not"
     MAY_ASK = "speaks of something it needs; asks if the user knows it"
+    CHOOSE = "leaves a choice to the user"
     PROPOSE = "wants a yes or a no"
     OFFER = "says what it could do, without asking"
     SETTLED = "claims that it is done"
@@ -31,7 +32,7 @@ class Act(Enum):
 
 
 CLAIMS = frozenset({Act.SETTLED, Act.REFUSED, Act.ESCALATED})
-ASKING = frozenset({Act.ASK, Act.MAY_ASK, Act.PROPOSE})
+ASKING = frozenset({Act.ASK, Act.MAY_ASK, Act.CHOOSE, Act.PROPOSE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def read(text: str) -> tuple[Part, ...]:
         if sentence.item and lead is not None and not any(p.act in ASKING | CLAIMS for p in acts if not _terse(p)):
             acts = [Part(lead, sentence.text, sentence.words, item=True)]
         elif not sentence.item:
-            lead = next((p.act for p in reversed(acts) if p.act in ASKING), None)
+            lead = next((p.act for p in reversed(acts) if p.act in ASKING and not _is_label(p)), None)
         parts += acts
     return tuple(parts)
 
@@ -73,6 +74,11 @@ def claim(parts: tuple[Part, ...]) -> Act | None:
         if part.act in CLAIMS or part.act is Act.CLOSE:
             return part.act
     return None
+
+
+def _is_label(part: Part) -> bool:
+    """Whether a part asks only in the way of a form (``Date of birth:``); what follows it need not ask."""
+    return part.act is Act.MAY_ASK and not say.NEED.search(part.words)
 
 
 def _terse(part: Part) -> bool:
@@ -103,7 +109,8 @@ def _question(words: str) -> Act:
     for act, pattern in (
         (Act.CLOSE, say.CLOSING_QUESTION),
         (Act.WAIT, say.WAITING_QUESTION),
-        (Act.OTHER, say.SMALL_TALK),
+        (Act.CHOOSE, say.CHOICE),
+        (Act.MAY_ASK, say.SMALL_TALK),
         (Act.ASK, say.ASKS_TO_BE_TOLD),
         (Act.PROPOSE, say.PROPOSAL),
         (Act.ASK, say.CONFIRM_DETAIL),
@@ -121,11 +128,11 @@ def _statement(text: str) -> Iterator[tuple[Act, str]]:
     before = words[: closing.start()] if closing else words
     acts = [*_claims(text, before)]
     asks = _request(before, label=text.rstrip().endswith(":"))
-    if asks is not None:
+    if asks is not None and not (asks is Act.MAY_ASK and acts):
         acts.append(asks)
-    elif say.OFFER.search(before):
+    if asks in (None, Act.MAY_ASK) and say.OFFER.search(before):
         acts.append(Act.OFFER)
-    if say.WAITING.search(before) and not acts:
+    if say.WAITING.search(before) and not set(acts) - {Act.MAY_ASK}:
         acts.append(Act.WAIT)
     if closing:
         acts.append(Act.CLOSE)
@@ -135,6 +142,7 @@ def _statement(text: str) -> Iterator[tuple[Act, str]]:
 
 def _request(words: str, *, label: bool) -> Act | None:
     for act, pattern in (
+        (Act.CHOOSE, say.REQUEST_CHOICE),
         (Act.ASK, say.REQUEST_DETAIL),
         (Act.PROPOSE, say.REQUEST_CONFIRMATION),
         (Act.ASK, say.REQUEST),

@@ -64,7 +64,7 @@ DONE = _any(
     r"^(?:(?:ok|okay|great|yes|yep|good news|perfect|and|it is|that is|this is|everything is|alright) )*"
     r"(?:all )?(?:done|set|completed?|sorted|finished|settled|resolved|fixed)(?: successfully| now| for you)?$",
     r"\ball (?:set|done|sorted|taken care of)\b",
-    r"\bdone that\b|\bthat is done\b",
+    r"\bon (?:its|the|their) way\b|\bdone that\b|\bthat is done\b",
     r"(?<!verification )(?<!check )(?<!authentication )\b(?:was|is|has been|were) successful\b",
     r"\bno (?:further|additional|other|more) action\b",
     r"\bnothing (?:else|more|further) (?:to do|is needed|needs|you need|is required)\b",
@@ -92,11 +92,11 @@ _LOOKING_UP = _words(
     " confirm get look pull detect spot hear"
 )
 REFUSED = _any(
-    rf"\b{_CANNOT}\b(?! {_ADVERBS}{_LOOKING_UP}\b)",
+    rf"\b{_CANNOT}\b(?! {_ADVERBS}(?:{_LOOKING_UP}|be (?:found|located|verified|identified|confirmed|matched))\b)",
     r"\bnot (?:be )?(?:eligible|entitled|possible|permitted|allowed|authori[sz]ed|covered|available|refundable|"
     r"approved|refunded|waived|granted|reversed|honou?red|something (?:that )?(?:i|we))\b",
     r"\b(?:does|do) not (?:qualify|meet|allow|permit|cover|apply|support|offer)\b",
-    r"\bdo not have (?:the |any )?(?:permission|authority|authori[sz]ation|ability|tools?|means|option)\b",
+    r"\bdo not have (?:the |any |direct )?(?:access|permission|authority|authori[sz]ation|ability|tools?|means|option)\b",
     r"\b(?:must|have to|had to|need to) (?:\w+ )?(?:decline|refuse|deny|reject)\b",
     rf"\b(?:has|have|is|are|was|were) {_ADVERBS}(?:been )?{_ADVERBS}(?:declined|denied|rejected|refused|ineligible)\b",
     rf"\b(?:i|we) (?:have )?{_ADVERBS}(?:declined|denied|rejected|refused)\b",
@@ -149,15 +149,20 @@ CLOSING_QUESTION = _any(
     r"further|more|other)\b|\bany (?:other|further|more|additional|another)\b|\bother questions\b|\belse (?:i|we) can\b)",
     r"^(?:do you have )?any questions\b|\bneed (?:any )?more help\b|\bhelp you with anything(?: today)?$",
     r"\b(?:does|did|has) (?:that|this)(?: \w+)? (?:help|helped|answer|resolve|resolved|solve|address)\b",
-    r"\bare you (?:satisfied|happy) with\b",
+    r"\bare you (?:satisfied|happy) with\b|\bdid (?:i|we) (?:answer|help|resolve)\b",
+    r"\banything (?:that )?(?:you (?:would|want|need)|i can)\b",
 )
 WAITING_QUESTION = re.compile(
     r"\b(?:hold on|wait|bear with|(?:a|one) (?:\w+ )?(?:moment|minute|second)s?|hold the line|a few (?:moments|minutes))\b"
 )
+CHOICE = _any(
+    r"\b(?:what|which|how)\b(?: \w+){0,3} (?:would|do|should|can|shall) (?:you|i|we)\b(?: \w+){0,2}? (?:like|prefer|want|do)\b(?! to know)",
+    r"\b(?:which|what) (?:option|one) (?:would|do|should|shall)\b|\bwhat (?:is|are) your (?:preference|choice)s?\b",
+)
 SMALL_TALK = _any(
     r"\bhow (?:else )?(?:can|may|could) (?:i|we) (?:\w+ )?(?:help|assist|be of|support)\b",
     r"\bwhat (?:can|may|could) (?:i|we) (?:do for|help|assist)\b|\bhow are you\b|\bwhat brings you\b",
-    r"\bwhat (?:would|do|can|should) (?:you|i|we) (?:like |want |need )?(?:me |us )?(?:to )?(?:do|help)(?: \w+){0,4}$",
+    r"\bwhat (?:seems to be|is) the (?:problem|issue|matter)\b|\bwhat (?:can|would|do) (?:i|you) (?:like |need |want )?help\b",
     r"\b(?:something|anything) (?:specific |in particular )?(?:that )?(?:i|we) can (?:help|do|assist)\b",
     r"^(?:can|may|could) (?:i|we) (?:help|assist) you(?: today)?$",
 )
@@ -184,40 +189,46 @@ PROPOSAL = _any(
 )
 _DETAIL = (
     r"(?:confirm|verify|validate|double check|check)(?:ing)? (?:for me |with me |to me |again )*"
-    r"(?:what|which|when|where|who|how|(?:your|the|a|some)\b(?! (?:explicit |final )?(?:request|agreement|consent|decision|"
+    r"(?:what|which|when|where|who|how|(?:that|if|whether) (?:the|your|you (?:still )?(?:have|did|made|live|recogni[sz]e|received|lost))|"
+    r"(?:your|the|a|some)\b(?! (?:explicit |final )?(?:request|agreement|consent|decision|"
     r"choice|intent|intention|approval|cancellation|transfer|order|payment|actions?|changes?|above|following|refund|"
     r"replacement|closure|plan|booking|return|exchange)\b(?! (?:number|date|amount|id|reference|details|information))))"
 )
 CONFIRM_DETAIL = re.compile(rf"\b{_DETAIL}")
 CONFIRM = re.compile(r"\bconfirm\b")
-_ASKED = (
-    r"(?:\b(?:please|kindly|you to|you (?:must|need to|have to|could|can)|need to)(?: (?:first|also|either|then|now|just))*"
-    r"|^(?:(?:and|also|first|then|so|now|next|ok|okay|thanks|thank you|sure|great|to proceed|to continue) )*)"
-)
-REQUEST_DETAIL = re.compile(rf"(?<!i )(?:(?<!i need to )(?<!let me ){_ASKED}) ?{_DETAIL}")
+_PLEASE = r"\b(?:please|kindly|you to|you (?:must|need to|have to|could|can))(?: (?:first|also|either|then|now|just|briefly))* ?"
+_OPENS = r"^(?:(?:and|also|first|then|so|now|next|ok|okay|thanks|thank you|sure|great|to proceed|to continue) )*"
+_ASKED = rf"(?:{_PLEASE}|{_OPENS})"
+REQUEST_DETAIL = re.compile(rf"{_ASKED}{_DETAIL}")
 REQUEST_CONFIRMATION = _any(
-    r"\b(?:once|when|after|if|as soon as|until|unless) you (?:have |can |could )?(?:confirm|approve|agree|give|authori[sz]e|"
-    r"consent|accept|say|are (?:ok|okay|happy|ready))",
+    r"\b(?:once|when|after|if|as soon as|until|unless) you (?:have |can |could )?(?:confirm|approve|agree|authori[sz]e|"
+    r"consent|accept|say (?:so|yes)|are (?:ok|okay|happy|ready)|give (?:me |us )?(?:your |the )?(?:consent|approval|go))",
     r"\b(?:reply|respond|answer|say|type|write) (?:with )?(?:a )?(?:yes|confirm|ok|proceed|y)\b|\byes or no\b|\byes no\b",
-    r"\b(?:need|require|await|awaiting|get|have|waiting for|wait for|with|upon|without|receive|for|on)"
-    r" (?:your |the |an? )?(?:explicit |final |written |clear )?"
-    r"(?:confirmation|approval|permission|consent|go ahead|authori[sz]ation|agreement)\b(?! (?:number|email|code))",
-    rf"{_ASKED} ?confirm\b(?! (?:your|which|what))",
+    r"\b(?:need|require|await|awaiting|get|have|waiting for|wait for|with|upon|without|receive|for|on) your "
+    r"(?:explicit |final |written |clear )?(?:confirmation|approval|permission|consent|go ahead|authori[sz]ation|agreement)"
+    r"\b(?! (?:number|email|code|letter))",
+    r"\b(?:need|require|await|awaiting|waiting for) (?:explicit |final |written |clear )?confirmation\b(?! (?:number|email|code))",
+    rf"{_ASKED}confirm\b(?! (?:your|which|what))",
     r"\blet me know (?:if|whether|when) (?:this|that|it|you agree|i (?:should|may|can)|to proceed|you are (?:ok|okay|happy|ready))",
     r"\b(?:if|whether) you (?:would like|want|wish)(?: me)? to (?:proceed|continue|go ahead)\b",
     r"\bplease (?:approve|authori[sz]e|agree)\b",
 )
+REQUEST_CHOICE = re.compile(rf"{_ASKED}(?:choose|select|pick|decide)\b")
 REQUEST = _any(
-    rf"{_ASKED} ?(?:provide|share|send|give(?! me (?:a|one|just)\b)|tell|specify|enter|supply|state|include|describe|clarify|"
-    r"indicate|choose|select|pick|reply with|upload|attach|name|list|mention|explain|type|submit|advise|answer|fill in|"
+    rf"{_PLEASE}(?:provide|share|send|give(?! me (?:a|one|just)\b)|tell|specify|enter|supply|state|include|describe|clarify|"
+    r"indicate|reply with|upload|attach|name|list|mention|explain|type|submit|advise|answer|fill in|"
     r"let (?:me|us) know(?! if| whether| when you))\b",
+    rf"{_OPENS}(?:provide|share|send(?! by)|give me(?! (?:a|one|just)\b)|tell me|specify|enter|supply|clarify|reply with)\b",
+    r"\b(?:once|when|as soon as|after|if|until|unless) you (?:can |could )?(?:provide|share|tell|send|give|supply|specify)\b",
+    r"\b(?:once|when|as soon as|after|if|until|unless) you have (?:provided|shared|told|sent|given|supplied|specified)\b",
     r"\b(?:let (?:me|us) know|tell (?:me|us)) (?:your|the|which|what|when|where|who|how|why)\b",
     r"\b(?:i|we) (?:(?:will|would|do|still|also|just|only|first|now) )*(?:need|require)"
     r" (?:to know|to ask|to have|your|some|a few|a bit|more|additional|the following|a couple|you to)\b",
 )
-NEED = re.compile(
-    r"\b(?:needs?|needed|requires?|required|must|have to|missing|before (?:i|we)|in order to|without|until|necessary|"
-    r"let me know|to (?:proceed|continue|verify|confirm|help you|assist you|locate|find|identify))\b"
+NEED = _any(
+    r"\b(?:needs?|needed|requires?|required|must|have to|missing|in order to|without|until|necessary|let me know)\b",
+    r"\bbefore (?:i|we)\b|\b(?:once|when|as soon as|after|if) (?:i|we) (?:have|get|receive|know)\b|\bplease$",
+    r"\bto (?:proceed|continue|verify|confirm|help you|assist you|locate|find|identify)\b",
 )
 OFFER = _any(
     rf"\b(?:i|we) (?:can|could) (?:(?:also|instead|still|certainly|gladly|however|only|then|now|of course) )*{_DO}\b",
@@ -236,6 +247,7 @@ CLOSING = _any(
     r"\bhave an? (?:\w+ ){0,3}(?:day|evening|night|weekend|time|trip|one|week|afternoon|morning)\b",
     r"\bgood ?bye\b|\bbye\b|\btake care$|\byou are (?:very |most )?welcome\b(?! to)|\bmy pleasure\b|\benjoy your\b",
     r"\b(?:glad|happy|pleased) (?:that )?(?:i|we) (?:could|was able|were able)\b|\bit was (?:a pleasure|nice)\b",
+    r"\bhope (?:this|that|it) helps\b|\b(?:please )?let me know if (?:this|that|it) (?:helps|works|resolves)\b",
     r"\bthank(?:s| you) for (?:choosing|banking|shopping|being|travelling|traveling|flying|staying)\b",
 )
 WAITING = _any(

@@ -7,13 +7,14 @@ grader's to find out.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from tbadapters.core.agent import ApprovalRequest
 from tbadapters.core.errors import InvalidOption, UserFault, boundary
-from tbadapters.core.speech import ASKING, Act, Part, claim, read
+from tbadapters.core.speech import ASKING, CLAIMS, Act, Part, claim, read
 from tbadapters.core.suite import UserBrief, UserFact
 from tbadapters.core.wording import content, fold, is_general, spans
 
@@ -32,7 +33,14 @@ _YES_IF = "If that is what you mean: yes, please go ahead."
 _NO = "No, I do not want that."
 _NO_MORE = "No, thank you. That is all I need."
 _NO_PREFERENCE = "I have no preference. Please do what is right under your rules."
+_AS_ASKED = "Please do what I asked for in my first message."
 _ORDINALS = ("first", "second", "third", "fourth")
+
+_POINTS = re.compile(
+    r"\bwhich (?:one|of)\b|\bwhat is it\b"
+    r"|\b(?:provide|share|confirm|tell me|give me|send me|know) (?:it|that|this|them|these|those)(?: \w+){0,2}$"
+)
+_WHICH = re.compile(r"^(?:which|what) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,9 @@ class ScriptedUser:
             raise InvalidOption(f"approvals={approvals!r}: must be 'approve', 'deny' or a function of the request.")
         self._approvals = approvals
         self._facts = [(fact, [fold(phrase) for phrase in fact.asked_by]) for fact in brief.facts]
+        self._nouns = [
+            (fact, [_WHICH.sub("", p) + end for p in phrases for end in ("", "s")]) for fact, phrases in self._facts
+        ]
         self._declines = [fold(phrase) for phrase in brief.declines]
         self._goal = content(fold(brief.goal))
         self._heard: set[str] = set()
@@ -136,48 +147,59 @@ class ScriptedUser:
 
     def _tell(self, parts: Sequence[Part]) -> list[str]:
         """Return the answers to what is asked for, and the word that the rest is not known."""
-        known, unknown = [], []
-        for part, following in zip(parts, [*parts[1:], None], strict=True):
-            if part.act not in (Act.ASK, Act.MAY_ASK):
+        known: list[UserFact] = []
+        unknown: list[Part] = []
+        for index, part in enumerate(parts):
+            if part.act not in (Act.ASK, Act.MAY_ASK, Act.CHOOSE):
                 continue
-            asked = self._asked(part.words)
+            asked = self._asked(part.words) or self._meant(parts[: index + 1])
             known += asked
-            leads = following is not None and following.item and not part.item
-            if part.act is Act.ASK and not asked and not leads:
-                unknown.append(part.words)
+            if not asked and part.act is not Act.MAY_ASK and not _leads(parts, index):
+                unknown.append(part)
         answers = [fact.answer for fact, _ in self._facts if any(fact is k for k in known)]
-        if all(is_general(words) for words in unknown):
+        if any(part.act is Act.CHOOSE for part in unknown):
+            return [*answers, self._choose(parts)]
+        if all(is_general(part.words) for part in unknown):
             return answers or ([_WHICH_DETAILS] if unknown else [])
         return [*answers, _REST_UNKNOWN if answers else _UNKNOWN]
 
-    def _asked(self, words: str) -> list[UserFact]:
-        """Return the facts that these words ask for.
+    def _choose(self, parts: Sequence[Part]) -> str:
+        """Return which of the listed options agrees with the goal, where one does more than the others."""
+        options = [part for part in parts if part.item and part.act not in CLAIMS and not self._declined(part.words)]
+        scores = [len(content(option.words) & self._goal) for option in options]
+        if scores and max(scores) > 0 and scores.count(max(scores)) == 1:
+            return f'This one, please: "{options[scores.index(max(scores))].text}"'
+        return _AS_ASKED
 
-        A phrase inside a longer one of another fact does not count: ``date of birth`` does not ask for the ``date``.
-        """
-        found = [(fact, span) for fact, phrases in self._facts for phrase in phrases for span in spans(words, phrase)]
-        return [
-            fact
-            for fact, (start, end) in found
-            if not any(s <= start and end <= e and (s, e) != (start, end) for _, (s, e) in found)
-        ]
+    def _asked(self, words: str) -> list[UserFact]:
+        """Return the facts that these words ask for."""
+        return _named(self._facts, words)
+
+    def _meant(self, parts: Sequence[Part]) -> list[UserFact]:
+        """Return the facts that a question asks for by pointing at what was said before it (``Which one is it?``)."""
+        if parts[-1].act is Act.MAY_ASK or not _POINTS.search(parts[-1].words):
+            return []
+        return _named(self._nouns, " ".join(part.words for part in parts if part.act not in CLAIMS))
 
     def _decide(self, parts: Sequence[Part], claimed: Act | None, *, busy: bool) -> tuple[list[str], bool]:
         """Return the answer to what is proposed, and whether the user agreed to anything."""
         done = claimed in (Act.SETTLED, Act.ESCALATED, Act.CLOSE)
-        proposals = [part for part in parts if part.act is Act.PROPOSE]
+        proposals = [p for i, p in enumerate(parts) if p.act is Act.PROPOSE and not _leads(parts, i)]
         if not proposals and not busy:
             offers = [part for part in parts if part.act is Act.OFFER]
             proposals = [part for part in offers if not done or self._wanted(part.words)]
         if not proposals:
             return [], False
-        context = " ".join(part.words for part in parts if part.act in (Act.OTHER, Act.WAIT, Act.OFFER))
+        context = " ".join(part.words for part in parts if part.act not in CLAIMS)
         declined = [part for part in proposals if self._against(part, context, done=done)]
         if len(declined) == len(proposals):
             return [_NO_MORE if done else _NO], False
         agreed = [part for part in proposals if part not in declined]
         answers = list(dict.fromkeys(self._agree(part) for part in agreed))
-        return [*(f'No to this: "{part.text}"' for part in declined), *answers], True
+        if declined:
+            answers = [f'Yes to this: "{part.text}"' for part in agreed]
+            answers += [f'No to this: "{part.text}"' for part in declined]
+        return answers, True
 
     def _against(self, part: Part, context: str, *, done: bool) -> bool:
         """Whether the user does not want this; what is proposed after the matter is closed must agree with the goal."""
@@ -211,6 +233,24 @@ class ScriptedUser:
 
     def _declined(self, words: str) -> bool:
         return any(True for phrase in self._declines for _ in spans(words, phrase))
+
+
+def _named(facts: Sequence[tuple[UserFact, list[str]]], words: str) -> list[UserFact]:
+    """Return the facts of which a phrase is among the words.
+
+    A phrase inside a longer one of another fact does not count: ``date of birth`` does not ask for the ``date``.
+    """
+    found = [(fact, span) for fact, phrases in facts for phrase in phrases for span in spans(words, phrase)]
+    return [
+        fact
+        for fact, (start, end) in found
+        if not any(s <= start and end <= e and (s, e) != (start, end) for _, (s, e) in found)
+    ]
+
+
+def _leads(parts: Sequence[Part], index: int) -> bool:
+    """Whether a part only introduces the list that follows it."""
+    return not parts[index].item and any(following.item for following in parts[index + 1 : index + 2])
 
 
 def _options(words: str) -> list[str]:

@@ -42,6 +42,10 @@ _CONTRACTIONS = tuple(
         (r"\b(what|who|where|when|how|that|it|there|here|which|everything|this|he|she)'s\b", r"\1 is"),
         (r"'s\b", ""),
         (r"\be-mail", "email"),
+        (r"\b((?:[a-z]\.)+[a-z])\b\.?", lambda match: match[1].replace(".", "")),
+        (r"\bu\b", "you"),
+        (r"\bur\b", "your"),
+        (r"\b(?:pls|plz)\b", "please"),
     )
 )
 _NUMBERS = {str(i): word for i, word in enumerate(_list("one two three four five six seven eight nine ten"), start=1)}
@@ -54,6 +58,9 @@ _HIDDEN = re.compile(
 _REACT = re.compile(r"^[ \t*]*(?:thought|action|action input|observation)[ \t*]*:.*$", re.IGNORECASE | re.MULTILINE)
 _CALL = re.compile(r"\b[a-z][a-z0-9_.]*\((?=[^()\n]*=|\))[^()\n]*\)")
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_DATA = re.compile(r"\{\s*['\"][\w ]{1,40}['\"]\s*:(?:[^{}]|\{[^{}]*\})*(?:\}|\Z)")
+_TOKEN = re.compile(r"\[/?[A-Z][A-Z_]{2,20}\]")
+_DOTTED = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]$")
 _MARKUP = re.compile(r"</?[a-z|][^<>\n]{0,80}>", re.IGNORECASE)
 _LINK = re.compile(r"\[([^\[\]\n]*)\]\([^()\s]*\)")
 _URL = re.compile(r"https?://\S+")
@@ -152,7 +159,7 @@ def sentences(text: str) -> list[Sentence]:
 def _visible(text: str) -> str:
     text = _HIDDEN.sub(" ", unicodedata.normalize("NFC", text).replace("\r\n", "\n").translate(_QUESTION_MARKS))
     text = _FENCE.sub("", text)
-    text = _REACT.sub("", _without_json(text))
+    text = _DATA.sub(" ", _TOKEN.sub(" ", _REACT.sub("", _without_json(text))))
     text = _MARKUP.sub(" ", _BREAK.sub("\n", text))
     return _CALL.sub(" ", _URL.sub(" ", _LINK.sub(r"\1", text)))
 
@@ -209,9 +216,13 @@ def _split(block: str) -> Iterator[str]:
     start = 0
     for stop in _STOP.finditer(block):
         before = block[start : stop.start()].split()
-        if stop.group().strip() == "." and before and before[-1].casefold() in _ABBREVIATIONS:
+        if stop.group().strip() == "." and before and _is_abbreviation(before[-1]):
             continue
         yield block[start : stop.end()].strip()
         start = stop.end()
     if block[start:].strip():
         yield block[start:].strip()
+
+
+def _is_abbreviation(word: str) -> bool:
+    return word.casefold() in _ABBREVIATIONS or _DOTTED.fullmatch(word) is not None
