@@ -52,7 +52,7 @@ def said(fact: RequiredFact, messages: Iterable[Message]) -> bool:
 
 def _without_leading_currency(found: Sequence[Token]) -> list[Token]:
     kept = []
-    for token, following in zip(found, [*found[1:], ""], strict=True):
+    for token, following in zip(found, [*found, ""][1:], strict=True):
         before_number = isinstance(token, str) and isinstance(following, Decimal) and _CURRENCY_WORD.fullmatch(token)
         if not before_number:
             kept.append(token)

@@ -77,10 +77,11 @@ class StateGrader:
 
     async def _worked_out(self, end: EndState) -> ExpectedState:
         done = await replay_golden(self._open, self._task, end.actions)
-        return ExpectedState(end.name, _laid_over(done.final, end.rows), done.calls)
+        return ExpectedState(end.name, laid_over(done.final, end.rows), done.calls)
 
 
-def _laid_over(state: State, rows: Mapping[str, Mapping[str, Mapping[str, Any] | None]]) -> State:
+def laid_over(state: State, rows: Mapping[str, Mapping[str, Mapping[str, Any] | None]]) -> State:
+    """Return a state with declared rows laid over it (None as a row: it must not exist)."""
     tables = {name: dict(table) for name, table in state.tables.items()}
     for name, declared in rows.items():
         table = tables.setdefault(name, {})

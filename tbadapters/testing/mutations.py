@@ -1,0 +1,374 @@
+"""Golden actions, spoilt in ways in which an agent could spoil them: for checking graders, and for playing flaws.
+
+Each mutation was executed: a spoilt action that the tools answer with an error is none. What can't be done any more
+without a spoilt action is left out, as a failed call leaves nothing behind.
+
+    mutator = Mutator(suite)
+    for mutation in await mutator.altered(task): ...
+    without_waiting(mutator.dropped(task))      # the same from sync code, for suites on SQLite
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Coroutine, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any, Literal, TypeVar
+
+from tbadapters.core.errors import UsageError
+from tbadapters.core.golden import Replay, replay, replay_golden
+from tbadapters.core.grading import Evidence, Expectation, GoldenAction, Grader, Verdict
+from tbadapters.core.messages import Message
+from tbadapters.core.state import EffectKind, State, TableRules
+from tbadapters.core.state_grader import laid_over
+from tbadapters.core.suite import Suite, Task
+from tbadapters.core.values import canonical
+from tbadapters.testing.arguments import Template, known_text, templates, use_of
+from tbadapters.testing.steps import Step, dependents, playable, steps_of
+from tbadapters.testing.variants import variants
+
+Flaw = Literal["dropped", "altered", "extra", "reordered", "reworded"]
+Kind = Literal["value", "selector"]
+Result = TypeVar("Result")
+_EXTRAS_TRIED = 120
+_VARIANTS_TRIED = 40
+_ALL = -1
+_OTHER_WORDS = "Put in other words: done as the policy says, see the conversation."
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One way of spoiling a task's golden actions (or, reordered and reworded, of doing the same differently).
+
+    Attributes:
+        task: The task's id.
+        flaw: What was done to them.
+        actions: The actions to play instead, ``Ref``s adjusted; the tools accept them all.
+        tool: The tool of the action that was spoilt, left out, added or moved.
+        golden_index: That action's place among the golden actions; None for an extra action.
+        index: Its place in ``actions``; None for a dropped action.
+        effects: Classes of the effects by which the end state differs from the golden one.
+        verdict: What the task's grader says, every required fact being said.
+        argument: The altered argument (with the path inside it, ``items[0].quantity``).
+        kind: Whether the argument gives a value or selects a record.
+        before: The argument's value in the golden action.
+        after: Its value in ``actions``.
+    """
+
+    task: str
+    flaw: Flaw
+    actions: tuple[GoldenAction, ...]
+    tool: str
+    golden_index: int | None
+    index: int | None
+    effects: frozenset[EffectKind]
+    verdict: Verdict
+    argument: str | None = None
+    kind: Kind | None = None
+    before: Any = None
+    after: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """One end state of a task, executed.
+
+    Attributes:
+        task: The task.
+        steps: Its golden actions.
+        name: The end state's name.
+        done: What executing them did.
+        expected: The records that are right: what they left, declared rows laid over it.
+        grader: Grades by this end state alone.
+        task_grader: Grades by all that the task allows.
+        known: All text that an agent can read in the task.
+    """
+
+    task: Task
+    steps: tuple[Step, ...]
+    name: str
+    done: Replay
+    expected: State
+    grader: Grader
+    task_grader: Grader
+    known: str
+
+    @property
+    def writing(self) -> list[int]:
+        """Places of the actions that changed state."""
+        return [call.index for call in self.done.calls if call.wrote]
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A sequence of steps that the tools accepted, and how it differs from the golden end state."""
+
+    steps: tuple[Step, ...]
+    done: Replay
+    verdict: Verdict
+    effects: frozenset[EffectKind]
+
+
+class Mutator:
+    """Mutations of a suite's tasks, the same for the same seed.
+
+    Args:
+        suite: The suite.
+        seed: Decides which values and records are tried first.
+
+    Attributes:
+        rules: How the suite's backend compares each table, where it says so.
+    """
+
+    def __init__(self, suite: Suite, *, seed: int = 0) -> None:
+        self._suite = suite
+        self._seed = seed
+        self._tools = {tool.name: tool for tool in suite.tool_list}
+        self.rules: Mapping[str, TableRules] = getattr(suite.backend, "rules", {})
+        self._golden: dict[tuple[str, int], Golden] = {}
+        self._templates: dict[bool, list[Template]] = {}
+
+    async def golden(self, task: Task, *, end_state: int = 0) -> Golden:
+        """Return one end state of a task, executed once.
+
+        Raises:
+            SuiteError: a golden action errors.
+        """
+        known = self._golden.get((task.id, end_state))
+        if known is None:
+            ends = task.expectation.end_states
+            end, alone = ends[end_state], task
+            if len(ends) > 1:
+                alone = replace(task, expectation=Expectation((ends[end_state],), task.expectation.required_facts))
+            task_grader = self._suite.backend.grader(task)
+            grader = task_grader if alone is task else self._suite.backend.grader(alone)
+            done = await replay_golden(self._suite.backend.open, task, end.actions)
+            text = known_text(task, self._suite.policy, done.initial)
+            known = self._golden[task.id, end_state] = Golden(
+                task,
+                steps_of(end.actions),
+                end.name,
+                done,
+                laid_over(done.final, end.rows),
+                grader,
+                task_grader,
+                text,
+            )
+        return known
+
+    async def dropped(self, task: Task, *, end_state: int = 0) -> list[Mutation]:
+        """Return the golden actions without each writing one in turn."""
+        golden = await self.golden(task, end_state=end_state)
+        found = []
+        for place in golden.writing:
+            gone = dependents(golden.steps, {place})
+            played = await self._play(golden, [step for step in golden.steps if step.id not in gone])
+            if played:
+                found.append(_mutation(golden, "dropped", played, golden.done.calls[place].name, place))
+        return found
+
+    async def altered(self, task: Task, *, end_state: int = 0, per_argument: int = 1) -> list[Mutation]:
+        """Return the golden actions with each graded argument of each writing one changed to other valid values.
+
+        Args:
+            task: The task.
+            end_state: Which of its end states.
+            per_argument: How many other values of an argument at most. Only values count that the tool accepts, by
+                which it still changes something, and that do not lead to another allowed end state.
+        """
+        golden = await self.golden(task, end_state=end_state)
+        rng = self._rng(task, end_state, "altered")
+        found: list[Mutation] = []
+        for place in golden.writing:
+            for argument in golden.done.calls[place].arguments:
+                found += await self._altered_argument(golden, place, argument, per_argument, rng)
+        return found
+
+    async def extra(self, task: Task, *, end_state: int = 0, count: int = 1) -> list[Mutation]:
+        """Return the golden actions followed by one more valid writing action on an unrelated record.
+
+        The actions are those of the suite's golden actions, tried on other records of the task's world.
+        """
+        golden = await self.golden(task, end_state=end_state)
+        rng = self._rng(task, end_state, "extra")
+        pool = await self.templates(writing=True)
+        touched = {(change.table, change.key) for call in golden.done.calls for change in call.result.changes or ()}
+        found: list[Mutation] = []
+        for _ in range(_EXTRAS_TRIED if pool else 0):
+            template = rng.choice(pool)
+            arguments = template.laid_on(golden.done.initial, rng)
+            if arguments is None:
+                continue
+            step = Step(len(golden.steps), GoldenAction(template.tool, arguments))
+            played = await self._play(golden, [*golden.steps, step], keep=step.id)
+            if played and _unrelated(played, touched, known=any(m.actions[-1] == step.action for m in found)):
+                found.append(_mutation(golden, "extra", played, template.tool, None, index=len(played.steps) - 1))
+            if len(found) == count:
+                break
+        return found
+
+    async def reordered(self, task: Task, *, end_state: int = 0) -> list[Mutation]:
+        """Return the golden actions with a writing one moved before the one that precedes it, where the two commute.
+
+        They commute if the tools accept both orders and both leave the same rows, ids and references aside.
+        """
+        golden = await self.golden(task, end_state=end_state)
+        found = []
+        for first, second in zip(golden.writing, golden.writing[1:], strict=False):
+            steps = list(golden.steps)
+            steps.insert(first, steps.pop(second))
+            played = await self._play(golden, steps, keep=_ALL)
+            if played and _same_rows(golden.done, played.done, self.rules):
+                found.append(
+                    _mutation(golden, "reordered", played, golden.done.calls[second].name, second, index=first)
+                )
+        return found
+
+    async def reworded(self, task: Task, *, end_state: int = 0) -> list[Mutation]:
+        """Return the golden actions with the text that an agent words itself put in other words, if there is any."""
+        golden = await self.golden(task, end_state=end_state)
+        steps, touched = list(golden.steps), []
+        for place in golden.writing:
+            for argument in golden.done.calls[place].arguments:
+                if self._use(golden, place, argument) == "own_words":
+                    steps[place] = steps[place].with_argument(argument, _OTHER_WORDS)
+                    touched.append(place)
+        if not touched:
+            return []
+        played = await self._play(golden, steps, keep=_ALL)
+        name = golden.done.calls[touched[0]].name
+        return [_mutation(golden, "reworded", played, name, touched[0], index=touched[0])] if played else []
+
+    async def _altered_argument(
+        self, golden: Golden, place: int, argument: str, per_argument: int, rng: Random
+    ) -> list[Mutation]:
+        call = golden.done.calls[place]
+        use = self._use(golden, place, argument)
+        if use == "own_words":
+            return []
+        schema = self._tools[call.name].parameters.get("properties", {}).get(argument, {})
+        found: list[Mutation] = []
+        tries = variants(call.arguments[argument], schema, golden.done.initial, rng)
+        for _, (path, other) in zip(range(_VARIANTS_TRIED), tries, strict=False):
+            steps = list(golden.steps)
+            steps[place] = steps[place].with_argument(argument, other)
+            played = await self._play(golden, steps, keep=place)
+            if played and _counts(golden, played, place):
+                kind: Kind = "selector" if use == "selector" else "value"
+                mutation = _mutation(golden, "altered", played, call.name, place, index=_place_of(played, place))
+                before, after = (
+                    call.arguments[argument],
+                    played.done.calls[_place_of(played, place)].arguments[argument],
+                )
+                found.append(replace(mutation, argument=argument + path, kind=kind, before=before, after=after))
+            if len(found) == per_argument:
+                break
+        return found
+
+    async def _play(self, golden: Golden, steps: Sequence[Step], *, keep: int | None = None) -> Played | None:
+        """Execute steps, leaving out those that the tools refuse; None where a step that must be kept is refused.
+
+        Args:
+            golden: The end state that they come from.
+            steps: The steps.
+            keep: Id of the step that must be accepted; ``_ALL`` for each of them.
+        """
+        remaining = list(steps)
+        while (actions := playable(remaining)) is not None:
+            done = await replay(self._suite.backend.open, golden.task, actions)
+            if done.error is None:
+                return await self._graded(golden, remaining, done)
+            refused = remaining[done.error.index].id
+            if keep in {refused, _ALL}:
+                return None
+            gone = dependents(remaining, {refused})
+            if keep in gone:
+                return None
+            remaining = [step for step in remaining if step.id not in gone]
+        return None
+
+    async def _graded(self, golden: Golden, steps: Sequence[Step], done: Replay) -> Played:
+        said = tuple(Message(fact.any_of[0], "agent") for fact in golden.task.expectation.required_facts)
+        evidence = Evidence(done.initial, done.final, done.calls, said)
+        own = await golden.grader.grade(evidence)
+        verdict = own if golden.grader is golden.task_grader else await golden.task_grader.grade(evidence)
+        return Played(tuple(steps), done, verdict, frozenset(effect.kind for effect in own.effects))
+
+    async def templates(self, *, writing: bool) -> list[Template]:
+        """Return the writing (or else the reading) calls of the suite's golden actions, to be tried on other records."""
+        if writing not in self._templates:
+            goldens = [await self.golden(task) for task in self._suite.tasks if task.expectation.end_states]
+            tools = {tool.name for tool in self._suite.tool_list if tool.writes is False}
+            calls = [
+                (golden.done, call)
+                for golden in goldens
+                for call in golden.done.calls
+                if (call.wrote if writing else call.name in tools)
+            ]
+            self._templates[writing] = templates(calls)
+        return self._templates[writing]
+
+    def _use(self, golden: Golden, place: int, argument: str) -> str:
+        call = golden.done.calls[place]
+        tool = self._tools[call.name]
+        return use_of(call, argument, tool=tool, golden=golden.done, rules=self.rules, known=golden.known)
+
+    def _rng(self, task: Task, end_state: int, flaw: str) -> Random:
+        return Random(f"{self._seed}/{task.id}/{end_state}/{flaw}")  # noqa: S311  reproducible, not secret
+
+
+def without_waiting(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Return the result of a coroutine that never waits, from sync code; suites on SQLite never do.
+
+    Raises:
+        UsageError: it waits for something; await it instead.
+    """
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        result: Result = done.value
+        return result
+    coroutine.close()
+    raise UsageError("This suite's backend waits for something: await its mutations instead.")
+
+
+def _mutation(
+    golden: Golden, flaw: Flaw, played: Played, tool: str, golden_index: int | None, *, index: int | None = None
+) -> Mutation:
+    actions = playable(played.steps) or ()
+    return Mutation(golden.task.id, flaw, actions, tool, golden_index, index, played.effects, played.verdict)
+
+
+def _place_of(played: Played, step_id: int) -> int:
+    return next(place for place, step in enumerate(played.steps) if step.id == step_id)
+
+
+def _counts(golden: Golden, played: Played, place: int) -> bool:
+    """Return whether an altered action still changes something and does not lead to another allowed end state."""
+    wrote = played.done.calls[_place_of(played, place)].wrote
+    return wrote and not (played.verdict.passed and played.verdict.end_state != golden.name)
+
+
+def _unrelated(played: Played, touched: set[tuple[str, str]], *, known: bool) -> bool:
+    """Return whether the last call changed something, but no record that the golden actions touch."""
+    last = played.done.calls[-1]
+    before = {name: rows.keys() for name, rows in played.done.initial.tables.items()}
+    kept = {(c.table, c.key) for c in last.result.changes or () if c.key in before[c.table]}
+    return last.wrote and not known and not kept & touched
+
+
+def _same_rows(one: Replay, other: Replay, rules: Mapping[str, TableRules]) -> bool:
+    """Return whether two final states hold the same rows, whatever their ids and references."""
+    return all(
+        _bag(one, name, rules.get(name, TableRules())) == _bag(other, name, rules.get(name, TableRules()))
+        for name in one.final.tables
+    )
+
+
+def _bag(done: Replay, table: str, rules: TableRules) -> Counter[Hashable]:
+    skipped = {*rules.key, *rules.references, *rules.free_text, *rules.volatile}
+    return Counter(
+        frozenset((c, canonical(v, money=c in rules.money)) for c, v in row.items() if c not in skipped)
+        for row in done.final.tables[table].values()
+    )
