@@ -192,8 +192,7 @@ class Campaign:
 
     async def run(self) -> tuple[RunResult, ...]:
         """Plan every run, run what is missing, write the run folders, and return the results in the agents' order."""
-        suite = (load_suite(self.suite) if isinstance(self.suite, str) else self.suite).select(self.tasks)
-        plans = {name: self._plan(agent, suite) for name, agent in self.agents.items()}
+        plans = self._plans()
         async with AsyncExitStack() as stack:
             display = stack.enter_context(progress_display(self.progress))
 
@@ -231,6 +230,11 @@ class Campaign:
 
         return await to_thread.run_sync(write)
 
+    def _plans(self) -> dict[str | None, TrialPlan]:
+        """Load suite and agents. On the loop's own thread: what an agent's module makes may be bound to it."""
+        suite = (load_suite(self.suite) if isinstance(self.suite, str) else self.suite).select(self.tasks)
+        return {name: self._plan(agent, suite) for name, agent in self.agents.items()}
+
     def _plan(self, agent: object, suite: Suite) -> TrialPlan:
         adapter = resolve_agent(agent)
         adapter.check(suite.tool_list)
@@ -260,9 +264,7 @@ class Campaign:
             check_resume(Path(self.resume), now)
             return Path(self.resume)
         folder = new_folder(Path(self.out or DEFAULT_OUT), plan.suite.name, name)
-        write_manifest(
-            folder, {**manifest(plan, now), "suite_source": self.suite if isinstance(self.suite, str) else None}
-        )
+        write_manifest(folder, manifest(plan, now))
         return folder
 
     def _announcement(self, run: Run) -> RunPlanned:

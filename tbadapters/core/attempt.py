@@ -34,9 +34,18 @@ from tbadapters.core.users import SimulatedUser
 
 @dataclass(frozen=True, slots=True)
 class Parties:
-    """What an attempt is made of besides the agent."""
+    """What an attempt is made of besides the agent.
+
+    Attributes:
+        sandbox: The clean backend, open.
+        initial: Its state before the agent has touched it.
+        grader: The task's grader.
+        conversation: The turns, by the suite's protocol.
+        user: Who agrees to calls that need approval.
+    """
 
     sandbox: Sandbox
+    initial: State
     grader: Grader
     conversation: Conversation
     user: SimulatedUser
@@ -61,7 +70,6 @@ class Attempt:
         self._parties = parties
         self._number = number
         self._prices = prices
-        self._initial: State | None = None
         self._transcript: list[Entry] = []
         self._calls: list[ToolCall] = []
         self._requests: list[ModelRequest] = []
@@ -84,10 +92,8 @@ class Attempt:
 
     # -- the conversation ---------------------------------------------------------------------------------------
 
-    async def start(self) -> Message:
-        """Note the clean state and return the user's opening message."""
-        with boundary(SandboxFault):
-            self._initial = await self._parties.sandbox.state()
+    def start(self) -> Message:
+        """Return the user's opening message."""
         return self._user_says(self._parties.conversation.start())
 
     async def answer(self, said: Said | NeedsApproval | Ended) -> Message | Approvals | None:
@@ -237,14 +243,14 @@ class Attempt:
         A fault that the agent owns fails the trial, its state is graded and recorded all the same; with any other
         fault there is no verdict.
         """
-        if self._initial is None or not (self.fault is None or isinstance(self.fault, AgentFault)):
+        if not (self.fault is None or isinstance(self.fault, AgentFault)):
             return None
         try:
             with boundary(SandboxFault):
                 final = await self._parties.sandbox.state()
             messages = tuple(Message(e.text, e.kind) for e in self._transcript if e.kind in ("user", "agent"))
             with boundary(GraderFault):
-                evidence = Evidence(self._initial, final, tuple(self._calls), messages)
+                evidence = Evidence(self._parties.initial, final, tuple(self._calls), messages)
                 verdict = await self._parties.grader.grade(evidence)
         except Fault as fault:
             self.fault = fault

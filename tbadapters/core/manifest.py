@@ -79,6 +79,7 @@ def manifest(plan: TrialPlan, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "settings": dict(settings),
+        "suite_source": plan.suite.source,
         "tasks": [TaskInfo.of(task).to_dict() for task in plan.suite.tasks],
         "prices": {model: price.to_dict() for model, price in plan.prices.items()},
         "retries": asdict(plan.retries),

@@ -85,6 +85,7 @@ class Suite:
         conversation: The protocol by which user and agent take turns.
         seed: The suite seed the tasks were built from; 0 is the published set.
         version: Changes when tasks, tools or grading change.
+        source: What ``load_suite`` found it by: a name, a path or ``module:attr``.
         reseed: Builds the same suite from another seed, where the suite can.
         rule: Derives what the policy decides in a task without looking at its golden actions, where the suite can.
     """
@@ -97,6 +98,7 @@ class Suite:
     conversation: Literal["default", "thinkingbox"] = "default"
     seed: int = 0
     version: str = "1"
+    source: str | None = None
     reseed: Callable[[int], Suite] | None = None
     rule: Callable[[Task], Outcome] | None = None
 

@@ -13,7 +13,7 @@ from typing import Literal
 import anyio
 import stamina
 
-from tbadapters.core.agent import AgentAdapter, TaskBrief
+from tbadapters.core.agent import AgentAdapter, Approvals, TaskBrief
 from tbadapters.core.attempt import Attempt, Parties, end_reason, fault_record
 from tbadapters.core.context import TrialRef, running
 from tbadapters.core.conversation import conversation_for
@@ -34,6 +34,7 @@ from tbadapters.core.errors import (
 from tbadapters.core.grading import Verdict
 from tbadapters.core.limits import Limits, Retries
 from tbadapters.core.logs import get_logger
+from tbadapters.core.messages import Message
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.suite import Suite, Task
 from tbadapters.core.transport import ProviderFaults
@@ -166,10 +167,11 @@ async def _opened(plan: TrialPlan, task: Task, trial: TrialRef, number: int, sta
     with boundary(SandboxFault):
         async with asyncio.timeout(plan.limits.setup_seconds):
             sandbox = await stack.enter_async_context(backend.open(task))
+            initial = await sandbox.state()
     with boundary(HarnessFault):
         user = plan.user_of(task)
         conversation = conversation_for(plan.suite.conversation, task, user)
-        parties = Parties(sandbox, backend.grader(task), conversation, user)
+        parties = Parties(sandbox, initial, backend.grader(task), conversation, user)
         return Attempt(trial, parties, plan.limits, number=number, prices=plan.prices)
 
 
@@ -202,7 +204,7 @@ async def _talk(plan: TrialPlan, task: Task, attempt: Attempt) -> None:
     tools = [tool.bound(attempt) for tool in attempt.tools]
     try:
         async with plan.adapter.open(plan.brief(task), tools, attempt, plan.limits) as session:
-            turn = await attempt.start()
+            turn: Message | Approvals | None = attempt.start()
             while turn is not None:
                 turn = await attempt.answer(await session.send(turn))
     except SystemExit as error:

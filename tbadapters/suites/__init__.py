@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
@@ -40,11 +41,13 @@ def load_suite(name_or_path: str | Path, **options: Any) -> Suite:
         SuiteError: the suite can't be loaded.
     """
     name = str(name_or_path)
+    return replace(_made(name, _found(name), options), source=name)
+
+
+def _found(name: str) -> Any:
     if name.endswith(".py"):
-        return _made(name, _from_file(Path(name)), options)
-    if ":" in name:
-        return _made(name, _from_module(name), options)
-    return _made(name, load_plugin(GROUP, name, kind="suite"), options)
+        return _from_file(Path(name))
+    return _from_module(name) if ":" in name else load_plugin(GROUP, name, kind="suite")
 
 
 def _made(name: str, found: Any, options: dict[str, Any]) -> Suite:

@@ -38,12 +38,6 @@ async def liar(message: str, ctx: TrialContext) -> str:
     return CLAIM
 
 
-async def slow(message: str, ctx: TrialContext) -> str:
-    """Do everything right, slowly, so that a run can be killed in its middle."""
-    await asyncio.sleep(float(os.environ.get("SLOW_SECONDS", "0.05")))
-    return await good(message, ctx)
-
-
 def odd_even(message: str, ctx: TrialContext) -> str:
     """Do right on every other ticket only."""
     if "ticket" not in ctx.state and int(_ticket(message)[2:]) % 2:
@@ -53,3 +47,11 @@ def odd_even(message: str, ctx: TrialContext) -> str:
 
 def boxed(tools: list) -> None:
     """A builder without its mark: evaluate() asks for factory(boxed)."""
+
+
+async def slow_mixed(message: str, ctx: TrialContext) -> str:
+    """Do right on every other ticket only, slowly, so that a run can be killed in its middle."""
+    await asyncio.sleep(float(os.environ.get("SLOW_SECONDS", "0.05")))
+    if "ticket" not in ctx.state and int(_ticket(message)[2:]) % 2:
+        return CLAIM
+    return await good(message, ctx)

@@ -1,0 +1,5 @@
+"""``python -m tbadapters``."""
+
+from tbadapters.cli import main
+
+main()

@@ -1,0 +1,325 @@
+"""One trial: deadlines, whose fault it is, and when another attempt is made."""
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from tbadapters import Ended, Limits, Retries, Said
+from tbadapters.adapters.registry import resolve_agent
+from tbadapters.core.context import TrialRef
+from tbadapters.core.errors import AccessFault, AgentFault, ProviderFault, SandboxFault, UsageError
+from tbadapters.core.messages import Usage
+from tbadapters.core.trial import TrialPlan, run_attempt, run_trial
+from tbadapters.core.users import ScriptedUser
+
+QUICK = Retries(attempts=3, wait_initial=0, wait_max=0)
+
+
+def plan(suite, agent, **options):
+    """Return the plan of a run with this agent."""
+    options = {"limits": Limits(seconds=5, grace=0.2), "retries": QUICK} | options
+    return TrialPlan(adapter=resolve_agent(agent), suite=suite, user_of=lambda task: ScriptedUser(task.user), **options)
+
+
+async def attempt_of(suite, agent, **options):
+    """Run one attempt at the suite's first task; return record and fault."""
+    task = suite.tasks[0]
+    return await run_attempt(plan(suite, agent, **options), task, TrialRef(task.id, 0), 0)
+
+
+async def trial_of(suite, agent, **options):
+    """Run one trial; return its deciding record and all that were committed."""
+    committed = []
+
+    async def commit(record):
+        committed.append(record)
+
+    record = await run_trial(
+        plan(suite, agent, **options), suite.tasks[0], 0, first=0, may_retry=lambda: True, commit=commit
+    )
+    return record, committed
+
+
+class Session:
+    """An agent by the contract, made of one function."""
+
+    framework = name = "session"
+
+    def __init__(self, send, *, opening=None, closing=None):
+        self._send, self._opening, self._closing = send, opening, closing
+
+    def check(self, tools):
+        """Accept any tools."""
+
+    @asynccontextmanager
+    async def open(self, brief, tools, recorder, limits):
+        """Open a session that knows its tools and its recorder."""
+        if self._opening:
+            raise self._opening
+        self.tools, self.recorder = {tool.name: tool for tool in tools}, recorder
+        yield self
+        if self._closing:
+            raise self._closing
+
+    async def send(self, turn):
+        """Answer by the function."""
+        return await self._send(self, turn)
+
+
+def raising(error):
+    """Return an agent that raises on every turn."""
+
+    async def send(session, turn):
+        raise error
+
+    return Session(send)
+
+
+async def test_exception_of_the_agent_fails_the_trial(desk):
+    """An unknown exception of the agent's code is the agent's: a failed trial, its state graded, no further attempt."""
+    record, committed = await trial_of(desk, raising(KeyError("plan")))
+    assert record.passed is False
+    assert record.end_reason == "agent_error"
+    assert record.fault.owner == "agent"
+    assert "KeyError: 'plan'" in record.fault.message
+    assert {e.kind for e in record.verdict.effects} == {"missing"}
+    assert len(committed) == 1
+
+
+@pytest.mark.parametrize("fault", [ProviderFault("down", code="server_error"), SandboxFault("gone")])
+async def test_faults_of_the_infrastructure_make_another_attempt(desk, fault):
+    """A fault that the agent does not own leads to new attempts, and then to a trial without verdict."""
+    record, committed = await trial_of(desk, raising(fault))
+    assert [r.attempt for r in committed] == [0, 1, 2]
+    assert record is committed[-1]
+    assert record.passed is None
+    assert record.fault.owner == fault.owner
+
+
+async def test_a_later_attempt_decides(desk):
+    """After a provider's fault the next attempt starts from the clean backend and its verdict counts."""
+    tries = []
+
+    async def send(session, turn):
+        await session.tools["set_status"].call({"ticket_id": "T-1", "status": "hold"})
+        tries.append(turn)
+        if len(tries) == 1:
+            raise ProviderFault("429", code="rate_limit", retry_after=0.01)
+        await session.tools["book_call"].call({"ticket_id": "T-1", "day": "Tuesday"})
+        return Said("All done: your ticket is on hold and the call is booked for Tuesday.")
+
+    record, committed = await trial_of(desk, Session(send))
+    assert [r.passed for r in committed] == [None, True]
+    assert record.attempt == 1
+    assert len(record.tool_calls) == 2
+
+
+async def test_no_retry_without_budget(desk):
+    """Where no further attempt may be made, the trial ends without verdict after the first."""
+    committed = []
+
+    async def commit(record):
+        committed.append(record)
+
+    record = await run_trial(
+        plan(desk, raising(ProviderFault("down"))), desk.tasks[0], 0, first=4, may_retry=lambda: False, commit=commit
+    )
+    assert [r.attempt for r in committed] == [4]
+    assert record.passed is None
+
+
+async def test_access_faults_stop(desk):
+    """Quota, key and model faults are committed and raised: another attempt can't help."""
+    with pytest.raises(AccessFault, match="no key"):
+        await trial_of(desk, raising(AccessFault("no key", code="authentication")))
+
+
+async def test_usage_errors_pass(desk):
+    """A mistake in what was asked for is no trial's outcome: it passes."""
+    with pytest.raises(UsageError, match="the mend"):
+        await attempt_of(desk, raising(UsageError("the mend")))
+
+
+async def test_deadline_fails_the_trial(desk):
+    """An agent that hangs is cancelled at its deadline: a failed trial."""
+
+    async def send(session, turn):
+        await asyncio.sleep(60)
+
+    record, _ = await attempt_of(desk, Session(send), limits=Limits(seconds=0.1, grace=0.2))
+    assert record.passed is False
+    assert record.end_reason == "seconds"
+    assert not record.abandoned
+
+
+async def test_stalled_model_request_is_the_providers_fault(desk):
+    """When the deadline expires on a model request without answer, the fault is the provider's."""
+
+    async def send(session, turn):
+        session.recorder.request_starts()
+        await asyncio.sleep(60)
+
+    record, fault = await attempt_of(desk, Session(send), limits=Limits(seconds=0.1, grace=0.2))
+    assert record.passed is None
+    assert (fault.owner, fault.code) == ("provider", "stalled")
+
+
+async def test_agent_that_swallows_cancellation_is_abandoned(desk):
+    """It is left behind after the grace, named, and can't reach the backend any more."""
+    late = []
+
+    async def send(session, turn):
+        for _ in range(20):
+            try:
+                await asyncio.sleep(0.1)
+            except asyncio.CancelledError:
+                continue
+        try:
+            await session.tools["set_status"].call({"ticket_id": "T-1", "status": "hold"})
+        except AgentFault as fault:
+            late.append(fault)
+        return Ended("late")
+
+    began = time.monotonic()
+    record, _ = await attempt_of(desk, Session(send), limits=Limits(seconds=0.1, grace=0.1))
+    assert time.monotonic() - began < 1.5
+    assert record.abandoned
+    assert record.passed is False
+    for _ in range(50):
+        if late:
+            break
+        await asyncio.sleep(0.1)
+    assert late
+    assert record.tool_calls == ()
+
+
+async def test_swallowed_limit_ends_the_agent(desk):
+    """An agent that swallows the limit's exception and goes on is ended all the same."""
+
+    async def send(session, turn):
+        while True:
+            try:
+                await session.tools["get_ticket"].call({"ticket_id": "T-1"})
+            except AgentFault:
+                await asyncio.sleep(0.01)
+
+    record, _ = await attempt_of(desk, Session(send), limits=Limits(tool_calls=7, seconds=30, grace=0.2))
+    assert record.end_reason == "tool_calls"
+    assert len(record.tool_calls) == 7
+
+
+async def test_agent_that_cancels_itself(desk):
+    """A cancellation that nobody asked for is the agent's failure."""
+    record, _ = await attempt_of(desk, raising(asyncio.CancelledError()))
+    assert record.passed is False
+    assert record.fault.code == "cancelled"
+
+
+async def test_system_exit_in_an_agent(desk):
+    """An agent that calls sys.exit() fails its trial and ends nothing else."""
+    record, _ = await attempt_of(desk, raising(SystemExit(3)))
+    assert record.passed is False
+    assert "SystemExit" in record.fault.message
+
+
+async def test_cancelled_run_ends_its_agent(desk):
+    """When the run is cancelled, the agent's task is ended with it."""
+    ended = []
+
+    async def send(session, turn):
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(True)
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await attempt_of(desk, Session(send))
+    assert ended
+
+
+async def test_session_that_can_not_be_opened_or_closed(desk):
+    """An exception while the session is opened or closed is the agent's."""
+
+    async def send(session, turn):
+        return Ended("done")
+
+    for agent in (Session(send, opening=ValueError("no")), Session(send, closing=ValueError("no"))):
+        record, _ = await attempt_of(desk, agent)
+        assert record.passed is False
+        assert record.fault.message == "ValueError: no"
+
+
+async def test_backend_that_can_not_be_opened(desk):
+    """A sandbox that does not open is the sandbox's fault; one that does not close can't undo the verdict."""
+
+    class Backend:
+        grader = desk.backend.grader
+
+        def __init__(self, *, opens):
+            self.opens = opens
+
+        @asynccontextmanager
+        async def open(self, task):
+            if not self.opens:
+                raise OSError("no database")
+            async with desk.backend.open(task) as sandbox:
+                yield sandbox
+            raise OSError("does not close")
+
+    async def send(session, turn):
+        return Ended("done")
+
+    record, fault = await attempt_of(replace(desk, backend=Backend(opens=False)), Session(send))
+    assert record.passed is None
+    assert fault.owner == "sandbox"
+    record, _ = await attempt_of(replace(desk, backend=Backend(opens=True)), Session(send))
+    assert record.passed is False
+
+
+async def test_grading_has_a_deadline(desk):
+    """A grader that hangs leaves a trial without verdict."""
+
+    class Backend:
+        open = desk.backend.open
+
+        def grader(self, task):
+            return self
+
+        async def grade(self, evidence):
+            await asyncio.sleep(60)
+
+    async def send(session, turn):
+        return Ended("done")
+
+    record, fault = await attempt_of(
+        replace(desk, backend=Backend()), Session(send), limits=Limits(grading_seconds=0.1)
+    )
+    assert record.passed is None
+    assert fault.owner == "grader"
+
+
+async def test_brief_holds_the_policy_and_nothing_of_the_task(desk):
+    """The agent is told the policy and an opaque id; with instructions="none" not even the policy."""
+    task = desk.tasks[0]
+    brief = plan(desk, raising(KeyError())).brief(task)
+    assert brief.instructions == desk.policy
+    assert task.id not in repr(brief)
+    assert brief.id != plan(desk, raising(KeyError())).brief(task).id
+    assert plan(desk, raising(KeyError()), instructions="none").brief(task).instructions is None
+
+
+async def test_phases_are_timed_and_usage_is_kept(desk):
+    """The record has the wall time of each phase and the model requests, of a failed attempt too."""
+
+    async def send(session, turn):
+        session.recorder.request_starts()
+        session.recorder.model_request("m", Usage(7, 0, 3, 0))
+        raise ValueError
+
+    record, _ = await attempt_of(desk, Session(send))
+    assert set(record.seconds) == {"setup", "agent", "grading", "total"}
+    assert record.usage == Usage(7, 0, 3, 0)
