@@ -6,7 +6,7 @@ name; nothing is ever fetched. A user's own price for a model goes first. What h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -143,18 +143,28 @@ def _price(model: str, usage: Usage, prices: Prices) -> Decimal | None:
 def _find(model: str) -> tuple[str, str] | None:
     """Return provider and model name by which the table knows a model.
 
-    Names come as ``model``, ``provider/model`` or ``host/provider/model``; the longest that is known counts.
+    Names come as ``model``, ``provider/model``, ``host/provider/model`` or ``provider:model``; the longest that is
+    known counts.
     """
-    parts = model.strip().lower().split("/")
-    for start in range(len(parts)):
-        name = "/".join(parts[start:])
-        for provider in (parts[start - 1], None) if start else (None,):
-            try:
-                found = _calculate(Usage(1, 0, 1), name, provider)
-            except (LookupError, ValueError):
-                continue
-            return found.provider.id, name
+    for provider, name in _readings(model.strip().lower()):
+        try:
+            found = _calculate(Usage(1, 0, 1), name, provider)
+        except (LookupError, ValueError):
+            continue
+        return found.provider.id, name
     return None
+
+
+def _readings(model: str) -> Iterator[tuple[str | None, str]]:
+    parts = model.split("/")
+    yield None, model
+    for start in range(1, len(parts)):
+        name = "/".join(parts[start:])
+        yield parts[start - 1], name
+        yield None, name
+    provider, colon, name = model.partition(":")
+    if colon:  # only with its provider: what follows a colon is as often a variant (``llama3:70b``)
+        yield provider, name
 
 
 def _calculate(usage: Usage, model: str, provider: str | None) -> PriceCalculation:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -128,7 +129,7 @@ def _link(result: RunResult, target: Path) -> str | None:
     if result.folder is None:
         return None
     page = result.folder.resolve() / "report.html"
-    return Path(os.path.relpath(page, target.resolve().parent)).as_posix()
+    return quote(Path(os.path.relpath(page, target.resolve().parent)).as_posix())
 
 
 def _page(template: str, **values: Any) -> str:

@@ -1,0 +1,172 @@
+"""The page is one file that needs nothing else, and no text in it can become markup or code."""
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from synthetic_runs import MISSING, WRONG, record, result_of, seeded_result
+
+from tbadapters.core.comparison import Comparison
+from tbadapters.core.result import TaskInfo
+from tbadapters.reports.html import run_page, write
+
+T, F, N = True, False, None
+HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\"'&lt;${x}"
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, the text of scripts, and whether every element is closed."""
+
+    VOID = frozenset({"meta", "link", "img", "br", "input", "rect", "line", "polyline", "polygon"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.scripts, self.open = [], {}, []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] == ["script"]:
+            attrs = self.elements[-1][1]
+            self.scripts[attrs.get("id", "")] = data
+
+
+def hostile_run():
+    bad = record(HOSTILE, 0, F, effects=[replace(WRONG, key=HOSTILE, final=HOSTILE)], said=HOSTILE, asked=HOSTILE)
+    bad = replace(bad, end_reason=HOSTILE)
+    found = result_of([[T]], agent=HOSTILE)
+    tasks = (TaskInfo(HOSTILE, (HOSTILE, "b")),)
+    return replace(found, tasks=tasks, records=(bad,), stopped=HOSTILE, suite=HOSTILE, framework=HOSTILE)
+
+
+PAGES = {
+    "run": lambda: seeded_result(faults=0.1),
+    "run without failures": lambda: result_of([[T, T]]),
+    "run of nothing": lambda: replace(result_of([[T, T]]), records=()),
+    "one trial": lambda: result_of([[F]]),
+    "comparison": lambda: Comparison({"A": seeded_result(), "B": seeded_result(seed=1, skill=0.4)}),
+    "comparison of equals": lambda: Comparison({"A": result_of([[T]]), "B": result_of([[T]])}),
+    "hostile run": hostile_run,
+    "hostile comparison": lambda: Comparison({HOSTILE: hostile_run(), "B": hostile_run()}),
+}
+
+
+@pytest.fixture(params=PAGES)
+def page(request, tmp_path):
+    return write(PAGES[request.param](), tmp_path / "p.html").read_text(encoding="utf-8")
+
+
+def test_the_page_is_well_formed(page):
+    """Every element that is opened is closed, in order."""
+    assert Page(page).open == []
+
+
+def test_the_page_fetches_nothing(page):
+    """No element names anything to load, and the policy forbids it."""
+    elements = Page(page).elements
+    assert not [tag for tag, attrs in elements if {"src", "srcset", "data", "action"} & set(attrs)]
+    assert not [tag for tag, _ in elements if tag in ("link", "img", "iframe", "object", "embed")]
+    assert "url(" not in page.split("</style>")[0]
+    (policy,) = [a["content"] for t, a in elements if t == "meta" and a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy.startswith("default-src 'none';")
+
+
+def test_the_only_script_is_ours(page):
+    """One script can run: the one whose digest the policy names; there are no event attributes."""
+    parsed = Page(page)
+    runnable = [attrs for tag, attrs in parsed.elements if tag == "script" and "type" not in attrs]
+    assert runnable == [{}]
+    digest = base64.b64encode(hashlib.sha256(parsed.scripts[""].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in page
+    assert not [name for _, attrs in parsed.elements for name in attrs if name.startswith("on")]
+
+
+def test_hostile_text_is_shown_as_text():
+    """A script tag in a task id, tag, agent's name or end reason is escaped, everywhere that it stands."""
+    text = run_page(hostile_run())
+    assert HOSTILE not in text
+    assert "<img" not in text
+    assert "&lt;/script&gt;&lt;script&gt;" in text
+
+
+def test_the_trials_are_in_the_page():
+    """Each task's trials are there, compressed, and read back as they were; a trial that was not run is null."""
+    found = result_of([[T, F], [N]], k=2)
+    parsed = Page(run_page(found))
+    first, second = (json.loads(gzip.decompress(base64.b64decode(parsed.scripts[i]))) for i in ("d0", "d1"))
+    assert [view["verdict"] for view in first] == ["passed", "failed"]
+    assert first[1]["effects"][0]["caused_by"].startswith("refund_fee(")
+    assert first[1]["steps"][-1]["text"] == "Done: I refunded the fee of 25.00 to your account."
+    assert second[0]["verdict"] == "no verdict"
+    assert second[1] is None
+
+
+def test_every_trial_has_its_cell():
+    """The grid has one cell a planned trial, which says in words what came of it and opens the trial."""
+    cells = [
+        a
+        for t, a in Page(run_page(result_of([[T, F], [N]], k=2))).elements
+        if t == "a" and "cell" in a.get("class", "")
+    ]
+    assert [cell["href"] for cell in cells] == ["#t0/0", "#t0/1", "#t1/0", "#t1/1"]
+    words = ["trial 0: passed", "trial 1: failed", "trial 0: no verdict", "trial 1: not run"]
+    assert [cell["aria-label"] for cell in cells] == words
+
+
+def test_drawings_have_words():
+    """Every drawing has a text alternative."""
+    drawings = [a for t, a in Page(run_page(seeded_result())).elements if t == "svg" and a.get("class") != "key"]
+    assert drawings
+    assert all(a["role"] == "img" and a["aria-label"] for a in drawings)
+
+
+def test_headline_figures_stand_at_the_top():
+    """Agent, suite, pass@1 with its interval, and coverage are on the page before the tasks."""
+    top = run_page(seeded_result(faults=0.1)).split('id="tasks"')[0]
+    for part in ("my-agent", "neobank", "pass@1 is", "95% interval", "150 planned", "observed 5/5"):
+        assert part in top
+
+
+def test_too_little_coverage_is_said_first():
+    """A run with too few verdicts has no headline but a warning."""
+    text = run_page(result_of([[T, N], [T, T]]))
+    assert re.search(r'<p class="lead warn">No headline: only 75\.0%', text)
+
+
+def test_a_comparison_links_to_the_runs(tmp_path):
+    """The page of a comparison links to each run's page by a path relative to its own folder."""
+    a = replace(result_of([[T]]), folder=tmp_path / "run a")
+    comparison = Comparison({"A": a, "B": result_of([[F]])})
+    (tmp_path / "both").mkdir()
+    text = write(comparison, tmp_path / "both" / "report.html").read_text()
+    links = [attrs["href"] for tag, attrs in Page(text).elements if tag == "a"]
+    assert links == ["../run%20a/report.html"]
+
+
+def test_equal_results_give_equal_pages(tmp_path):
+    """The page holds no time and no chance: a resumed run's page can be compared byte by byte."""
+    one, two = (write(seeded_result(seed=4), tmp_path / name).read_bytes() for name in ("a.html", "b.html"))
+    assert one == two
+
+
+def test_lone_surrogates_do_not_break_the_page(tmp_path):
+    """Text that is no Unicode, as a model may send, still gives a page."""
+    found = replace(
+        result_of([[T]], agent="a\ud800"), records=(record("bank/t0", 0, F, effects=[MISSING], said="\udfff"),)
+    )
+    assert "a?" in write(found, tmp_path / "p.html").read_text(encoding="utf-8")
