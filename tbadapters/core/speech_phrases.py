@@ -117,7 +117,10 @@ CONDITION = _any(
 )
 CONDITIONAL_SENTENCE = re.compile(r"^(?:and |but |so )?(?:once|if|when|unless|until|before|as soon as)\b")
 NEGATION = re.compile(r"\b(?:not|no(?! (?:problem|worries))|nothing|none|neither|never|cannot|nor)\b")
-NOT_YET = re.compile(r"\b(?:yet|until|unless|without|before|still)\b")
+NOT_YET = _any(
+    r"\b(?:until|unless|before) (?:you|i|we|your|receiving|verifying|confirming|knowing|having)\b|\bwithout\b",
+    r"\bbeen (?:able|unable) to\b.*\byet$",
+)
 REPORTED = _any(
     r"\bi (?:can )?(?:see|notice|noticed|found|understand|read)\b",
     r"\b(?:looks|seems|appears|look) (?:like|as|to|that)\b|\bit (?:seems|appears)\b",
@@ -153,7 +156,7 @@ CLOSING_QUESTION = _any(
     r"\banything (?:that )?(?:you (?:would|want|need)|i can)\b",
 )
 WAITING_QUESTION = re.compile(
-    r"\b(?:hold on|wait|bear with|(?:a|one) (?:\w+ )?(?:moment|minute|second)s?|hold the line|a few (?:moments|minutes))\b"
+    r"\b(?:hold on|wait (?:a|one|while|for|here)|(?:can|could|would) you (?:please |kindly )?wait|bear with|(?:a|one) (?:\w+ )?(?:moment|minute|second)s?|hold the line|a few (?:moments|minutes))\b"
 )
 CHOICE = _any(
     r"\b(?:what|which|how)\b(?: \w+){0,3} (?:would|do|should|can|shall) (?:you|i|we)\b(?: \w+){0,2}? (?:like|prefer|want|do)\b(?! to know)",
@@ -201,7 +204,7 @@ _OPENS = r"^(?:(?:and|also|first|then|so|now|next|ok|okay|thanks|thank you|sure|
 _ASKED = rf"(?:{_PLEASE}|{_OPENS})"
 REQUEST_DETAIL = re.compile(rf"{_ASKED}{_DETAIL}")
 REQUEST_CONFIRMATION = _any(
-    r"\b(?:once|when|after|if|as soon as|until|unless) you (?:have |can |could )?(?:confirm|approve|agree|authori[sz]e|"
+    r"\b(?:once|when|after|if|as soon as|until|unless) you (?:have |can |could )?(?:confirm(?! (?:your|which|what|the))|approve|agree|authori[sz]e|"
     r"consent|accept|say (?:so|yes)|are (?:ok|okay|happy|ready)|give (?:me |us )?(?:your |the )?(?:consent|approval|go))",
     r"\b(?:reply|respond|answer|say|type|write) (?:with )?(?:a )?(?:yes|confirm|ok|proceed|y)\b|\byes or no\b|\byes no\b",
     r"\b(?:need|require|await|awaiting|get|have|waiting for|wait for|with|upon|without|receive|for|on) your "
@@ -231,7 +234,7 @@ NEED = _any(
     r"\bto (?:proceed|continue|verify|confirm|help you|assist you|locate|find|identify)\b",
 )
 OFFER = _any(
-    rf"\b(?:i|we) (?:can|could) (?:(?:also|instead|still|certainly|gladly|however|only|then|now|of course) )*{_DO}\b",
+    rf"(?<!before )(?<!until )(?<!so )(?<!that )(?<!what )(?<!how )\b(?:i|we) (?:can|could) (?:(?:also|instead|still|certainly|gladly|however|only|then|now|of course) )*{_DO}\b",
     r"\bif you (?:would )?(?:like|want|wish|prefer)\b.*\b(?:i|we) (?:can|could|will|would)\b",
     r"\b(?:let me know|tell me|say) if you (?:would )?(?:also )?(?:like|want|wish|prefer)(?: me| us)? to\b",
     r"\b(?:let me know|tell me) if you (?:would )?(?:also )?(?:like|want|wish|prefer) (?:a|an|the|that|this|it)\b",

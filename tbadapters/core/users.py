@@ -40,6 +40,8 @@ _POINTS = re.compile(
     r"\bwhich (?:one|of)\b|\bwhat is it\b"
     r"|\b(?:provide|share|confirm|tell me|give me|send me|know) (?:it|that|this|them|these|those)(?: \w+){0,2}$"
 )
+_NOT = re.compile(r"\b(?:not|no|never)\b")
+_INSTEAD = re.compile(r"\b(?:instead of|rather than|without|not) .*")
 _WHICH = re.compile(r"^(?:which|what) ")
 
 
@@ -190,8 +192,7 @@ class ScriptedUser:
             proposals = [part for part in offers if not done or self._wanted(part.words)]
         if not proposals:
             return [], False
-        context = " ".join(part.words for part in parts if part.act not in CLAIMS)
-        declined = [part for part in proposals if self._against(part, context, done=done)]
+        declined = [part for part in proposals if self._against(part, _plan(parts, part), done=done)]
         if len(declined) == len(proposals):
             return [_NO_MORE if done else _NO], False
         agreed = [part for part in proposals if part not in declined]
@@ -201,14 +202,14 @@ class ScriptedUser:
             answers += [f'No to this: "{part.text}"' for part in declined]
         return answers, True
 
-    def _against(self, part: Part, context: str, *, done: bool) -> bool:
+    def _against(self, part: Part, plan: str, *, done: bool) -> bool:
         """Whether the user does not want this; what is proposed after the matter is closed must agree with the goal."""
         about = content(part.words)
         if _options(part.words) and not self._asked(part.words):
             return all(self._declined(option) for option in _options(part.words)) or (
                 done and not self._wanted(part.words)
             )
-        if self._declined(part.words if about else f"{context} {part.words}"):
+        if self._declined(part.words if about else plan):
             return True
         return done and bool(about) and not self._wanted(part.words)
 
@@ -232,7 +233,8 @@ class ScriptedUser:
         return not self._declined(words) and 2 * len(about & self._goal) >= len(about) > 0
 
     def _declined(self, words: str) -> bool:
-        return any(True for phrase in self._declines for _ in spans(words, phrase))
+        proposed = _INSTEAD.sub("", words)
+        return any(True for phrase in self._declines for _ in spans(proposed, phrase))
 
 
 def _named(facts: Sequence[tuple[UserFact, list[str]]], words: str) -> list[UserFact]:
@@ -246,6 +248,13 @@ def _named(facts: Sequence[tuple[UserFact, list[str]]], words: str) -> list[User
         for fact, (start, end) in found
         if not any(s <= start and end <= e and (s, e) != (start, end) for _, (s, e) in found)
     ]
+
+
+def _plan(parts: Sequence[Part], proposal: Part) -> str:
+    """Return what ``Shall I go ahead?`` is about: what the agent listed, announced or said just before."""
+    before = parts[: parts.index(proposal)]
+    said = [part for part in before if part.item or part.act in (Act.WAIT, Act.OFFER) or part is before[-1]]
+    return " ".join(part.words for part in said if part.act not in CLAIMS and not _NOT.search(part.words))
 
 
 def _leads(parts: Sequence[Part], index: int) -> bool:

@@ -71,6 +71,7 @@ _STOP = re.compile(r"[.!?…。]+[\"')\]]*(?:\s+|$)")
 _ABBREVIATIONS = frozenset(_list("mr mrs ms dr e.g eg i.e ie no nr st vs approx ref acct tel incl"))
 _SAID_KEYS = ("response", "message", "reply", "answer", "final_answer", "text", "content", "output", "question")
 _JSON_TRIES = 50
+_LONGEST = 20_000  # characters that are read of a message, from its end: what it asks or claims stands there
 _END_OF_LINE = (".", "!", "?", ":", ";")
 
 _STEM = 5  # letters that the forms of a word share: refund, refunded; cancel, cancellation
@@ -157,7 +158,9 @@ def sentences(text: str) -> list[Sentence]:
 
 
 def _visible(text: str) -> str:
-    text = _HIDDEN.sub(" ", unicodedata.normalize("NFC", text).replace("\r\n", "\n").translate(_QUESTION_MARKS))
+    text = _HIDDEN.sub(
+        " ", unicodedata.normalize("NFC", text[-_LONGEST:]).replace("\r\n", "\n").translate(_QUESTION_MARKS)
+    )
     text = _FENCE.sub("", text)
     text = _DATA.sub(" ", _TOKEN.sub(" ", _REACT.sub("", _without_json(text))))
     text = _MARKUP.sub(" ", _BREAK.sub("\n", text))
