@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, NoReturn, TypeVar, cast
 
-import click
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -205,21 +204,14 @@ def report(
     typer.echo(f"Report: {to or run_folder / 'report.html'}")
 
 
-def main() -> None:
-    """Run the command line; every error is one sentence and a documented exit code."""
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit; every error is one sentence and a documented exit code."""
     try:
-        code = app(standalone_mode=False)
-    except click.exceptions.Abort:
-        code = INTERRUPTED
-    except click.ClickException as error:
-        error.show()
-        code = USAGE
+        app(arguments)
     except TbAdaptersError as error:
         typer.echo(f"tbadapters: {error}", err=True)
-        code = _code(error)
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    sys.exit(code if isinstance(code, int) else DONE)
+        sys.exit(_code(error))
+    sys.exit(DONE)
 
 
 def _code(error: TbAdaptersError) -> int:
@@ -255,7 +247,7 @@ def _until_interrupted(work: Coroutine[Any, Any, T], control: Control) -> T:
     try:
         return asyncio.run(guarded())
     except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
+        raise typer.Exit(INTERRUPTED) from None
 
 
 _INTERRUPTED = "interrupted"

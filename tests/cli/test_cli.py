@@ -1,0 +1,184 @@
+"""The command line: what it prints, and one sentence with a documented exit code for whatever is asked wrongly."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tbadapters.cli import main
+
+DATA = Path(__file__).parent.parent / "data"
+AGENTS, DESK = DATA / "agents.py", str(DATA / "desk.py")
+
+
+def tbadapters(*arguments, **options):
+    """Run the command line in a process of its own."""
+    environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "tbadapters", *arguments],
+        env=environment, capture_output=True, text=True, timeout=50, check=False, **options,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def called(capsys, monkeypatch):
+    """Return what runs the command line in this process: exit code, standard output and standard error."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def called(*arguments):
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        return SimpleNamespace(returncode=left.value.code, **capsys.readouterr()._asdict())
+
+    return called
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return the folder of a run of the half-right agent."""
+    out = tmp_path_factory.mktemp("runs")
+    done = tbadapters("run", f"{AGENTS}:odd_even", "--suite", DESK, "--trials", "2", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    (folder,) = out.iterdir()
+    return folder
+
+
+def test_run_prints_plan_figures_and_folder(tmp_path):
+    """The plan goes to standard error before the first trial; figures and folder are printed; exit code 0."""
+    done = tbadapters("run", f"{AGENTS}:odd_even", "--suite", DESK, "--trials", "2", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "6 trials planned (3 tasks x 2)" in done.stderr
+    assert "pass@1" in done.stdout
+    (folder,) = tmp_path.iterdir()
+    assert f"Run folder: {folder}" in done.stdout
+    assert json.loads((folder / "results.json").read_text())["coverage"]["valid"] == 6
+
+
+def test_tasks_and_limits_are_chosen(called, tmp_path):
+    """--tasks takes ids, patterns and numbers, --limit takes name=value."""
+    options = ["--suite", DESK, "--trials", "1", "--out", str(tmp_path), "--limit", "tool_calls=1", "--tasks"]
+    done = called("run", f"{AGENTS}:good", *options, "hold/2,hold/3")
+    assert done.returncode == 0, done.err
+    (folder,) = tmp_path.iterdir()
+    trials = json.loads((folder / "results.json").read_text())["trials"]
+    assert [t["task"] for t in trials] == ["desk/hold/2", "desk/hold/3"]
+    assert {t["end_reason"] for t in trials} == {"tool_calls"}
+
+
+def test_compare_prints_the_pairs(called, tmp_path):
+    """Compare runs named agents and prints how they differ and where the pages are."""
+    named = [f"right={AGENTS}:good", f"half={AGENTS}:odd_even"]
+    done = called("compare", *named, "--suite", DESK, "--trials", "2", "--out", str(tmp_path))
+    assert done.returncode == 0, done.err
+    assert "right" in done.out
+    assert "half" in done.out
+    assert len(re.findall(r"report\.html", done.out)) == 3
+
+
+def test_tasks_are_listed(called):
+    """Tasks lists each task with its tags."""
+    done = called("tasks", DESK)
+    assert done.returncode == 0, done.err
+    assert "desk/hold/1" in done.out
+    assert "odd" in done.out
+
+
+def test_show_prints_a_trial(called, folder):
+    """Show prints conversation and effects of a trial."""
+    done = called("show", str(folder), "hold/1", "0")
+    assert done.returncode == 0, done.err
+    for part in ("T-1", "missing", "hold", "set_status"):
+        assert part in done.out
+
+
+def test_report_is_written_again(called, folder, tmp_path):
+    """Report writes the files of a run folder again, or one where it is told to."""
+    (folder / "report.html").unlink()
+    done = called("report", str(folder))
+    assert done.returncode == 0, done.err
+    assert (folder / "report.html").is_file()
+    assert called("report", str(folder), "--to", str(tmp_path / "r.json")).returncode == 0
+    assert (tmp_path / "r.json").read_text() == (folder / "results.json").read_text()
+
+
+WRONG = {
+    "unknown suite": (["run", f"{AGENTS}:good", "--suite", "neobnk"], "Did you mean 'neobank'?"),
+    "no suite": (["run", f"{AGENTS}:good"], "--suite is needed"),
+    "unknown task": (["run", f"{AGENTS}:good", "--suite", DESK, "--tasks", "hold/9"], "Did you mean 'desk/hold/"),
+    "unknown attribute": (["run", f"{AGENTS}:goood", "--suite", DESK], "good"),
+    "unimportable module": (["run", "no_such_module:agent", "--suite", DESK], "no_such_module"),
+    "no agent at all": (["run", f"{AGENTS}:CLAIM", "--suite", DESK], "can't be"),
+    "unmarked factory": (["run", f"{AGENTS}:boxed", "--suite", DESK], "factory(boxed"),
+    "no trials": (["run", f"{AGENTS}:good", "--suite", DESK, "--trials", "0"], "trials=0"),
+    "text for trials": (["run", f"{AGENTS}:good", "--suite", DESK, "--trials", "many"], "integer"),
+    "unwritable out": (["run", f"{AGENTS}:good", "--suite", DESK, "--out", "/proc/none"], "can't be created"),
+    "unknown limit": (["run", f"{AGENTS}:good", "--suite", DESK, "--limit", "steps=3"], "tool_calls"),
+    "limit without number": (["run", f"{AGENTS}:good", "--suite", DESK, "--limit", "seconds=x"], "seconds=120"),
+    "bad price": (["run", f"{AGENTS}:good", "--suite", DESK, "--price", "m=1"], "model=input,cached,output"),
+    "resume of nothing": (["run", f"{AGENTS}:good", "--resume", "/nowhere"], "no run folder"),
+    "show of nothing": (["show", "/nowhere", "t", "0"], "no run folder"),
+    "unknown command": (["runn"], "runn"),
+    "one agent compared": (["compare", f"{AGENTS}:good", "--suite", DESK], "At least 2 agents"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_asked_wrongly_is_one_sentence(called, name, tmp_path, monkeypatch):
+    """Bad input exits with 2 and one clear sentence that names the thing, without a traceback."""
+    arguments, named = WRONG[name]
+    monkeypatch.chdir(tmp_path)
+    done = called(*arguments)
+    assert done.returncode == 2, done.out + done.err
+    assert named in done.err
+    assert "Traceback" not in done.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_resume_with_other_settings(called, folder):
+    """A resume with another number of trials is refused with 2 and names both."""
+    done = called("run", f"{AGENTS}:odd_even", "--resume", str(folder), "--trials", "3")
+    assert done.returncode == 2
+    assert "trials: 2 then, 3 now" in done.err
+
+
+def test_unknown_trial_to_show(called, folder):
+    """A trial that was not run is answered with those that were."""
+    done = called("show", str(folder), "hold/1", "7")
+    assert done.returncode == 2
+    assert "7" in done.err
+
+
+def test_interrupt_finishes_what_is_under_way(tmp_path):
+    """The first Ctrl-C ends the trials under way, keeps them, says how to go on, and exits with 130."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tbadapters", "run", f"{AGENTS}:slow_mixed", "--suite", DESK, "--trials", "200",
+         "--out", str(tmp_path), "--concurrency", "2"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"SLOW_SECONDS": "0.05"},
+    )  # fmt: skip
+    while not list(tmp_path.glob("*/run.db-wal")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=20)
+    assert process.returncode == 130, errors
+    assert "--resume" in errors
+    assert "pass@1" in output
+    (folder,) = tmp_path.iterdir()
+    trials = json.loads((folder / "results.json").read_text())["coverage"]
+    assert 0 < trials["valid"] < 600
+
+
+def test_help_documents_exit_codes(called):
+    """--help says what each exit code means."""
+    done = called("--help")
+    assert done.returncode == 0
+    for code in ("0 done", "2 usage", "130 interrupted"):
+        assert code in " ".join(done.out.split())
