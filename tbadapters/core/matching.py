@@ -8,14 +8,20 @@ row may refer to another created row.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from itertools import zip_longest
+from typing import TYPE_CHECKING
 
+from tbadapters.core.assignment import assign
 from tbadapters.core.values import canonical
 
 if TYPE_CHECKING:
     from tbadapters.core.state import Row, State, TableRules
+
+_AROUND, _ROUND = 1e-3, 1e-5
+"""Weights of differing surroundings: they decide between pairings in which equally many fields differ."""
 
 Pairs = dict[str, dict[str, str]]
 """table -> key of a created row in the final state -> key of the same row in the expected state."""
@@ -118,7 +124,7 @@ def _acyclic(ordered: list[str], rules: Mapping[str, TableRules]) -> bool:
 
 
 def _match_table(
-    table: str, left: View, right: View, shapes: tuple[Mapping[Any, Hashable], Mapping[Any, Hashable]]
+    table: str, left: View, right: View, shapes: tuple[Mapping[Node, Shape], Mapping[Node, Shape]]
 ) -> dict[str, str]:
     rules = left.rules[table]
     if not rules.natural_key:
@@ -130,15 +136,15 @@ def _match_table(
             groups.setdefault(natural, ([], []))[side].append(key)
     columns = compared(rules, _columns(left.created[table], right.created[table]), created=True)
     pairs: dict[str, str] = {}
-    for finals, expecteds in groups.values():
-        fields = (
-            [(*(left.read(table, left.created[table][k], c) for c in columns), shapes[0][table, k]) for k in finals],
+    for sides in groups.values():
+        finals, expecteds = (
             [
-                (*(right.read(table, right.created[table][k], c) for c in columns), shapes[1][table, k])
-                for k in expecteds
-            ],
+                _Candidate(tuple(view.read(table, view.created[table][k], c) for c in columns), shape[table, k])
+                for k in keys
+            ]
+            for view, shape, keys in zip((left, right), shapes, sides, strict=True)
         )
-        pairs.update((finals[i], expecteds[j]) for i, j in _assign(*fields))
+        pairs.update((sides[0][i], sides[1][j]) for i, j in _assign(finals, expecteds))
     return pairs
 
 
@@ -146,58 +152,89 @@ def _columns(*tables: Mapping[str, Row]) -> list[str]:
     return list(dict.fromkeys(column for rows in tables for row in rows.values() for column in row))
 
 
-def _assign(finals: list[tuple[Hashable, ...]], expecteds: list[tuple[Hashable, ...]]) -> list[tuple[int, int]]:
-    """Return the pairing in which the fewest fields differ; the last field (the shape) breaks ties.
+def _assign(finals: list[_Candidate], expecteds: list[_Candidate]) -> list[tuple[int, int]]:
+    """Return the pairing in which the fewest fields differ.
 
-    Equal rows are paired first: the number of differing fields is a metric, so a best pairing contains them.
+    Equal rows are paired first: the distance is a metric, so a best pairing contains them.
     """
     pairs: list[tuple[int, int]] = []
     free = dict(enumerate(expecteds))
     rest = []
-    for i, fields in enumerate(finals):
-        same = next((j for j, other in free.items() if other == fields), None)
+    for i, final in enumerate(finals):
+        same = next((j for j, expected in free.items() if expected == final), None)
         if same is None:
             rest.append(i)
         else:
             pairs.append((i, same))
             del free[same]
-    if not rest or not free:
-        return pairs
-    import numpy as np
-    from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]  # scipy ships no types
-
     open_ends = list(free)
-    costs = np.array([[_distance(finals[i], expecteds[j]) for j in open_ends] for i in rest])
-    rows, columns = linear_sum_assignment(costs)
-    return pairs + [(rest[r], open_ends[c]) for r, c in zip(rows.tolist(), columns.tolist(), strict=True)]
+    best = assign([[finals[i].distance(expecteds[j]) for j in open_ends] for i in rest])
+    pairs += [(rest[i], open_ends[j]) for i, j in best]
+    return pairs
 
 
-def _distance(final: tuple[Hashable, ...], expected: tuple[Hashable, ...]) -> float:
-    *fields, shape = (a != b for a, b in zip(final, expected, strict=True))
-    return sum(fields) + 0.5 * shape
+Node = tuple[str, str]
+"""A created row: its table and its key."""
 
 
-def _shapes(
-    created: Mapping[str, Mapping[str, Row]], rules: Mapping[str, TableRules]
-) -> dict[tuple[str, str], Hashable]:
-    """Return what each created row looks like together with the created rows around it, whatever their ids.
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a created row looks like together with the created rows around it, whatever their ids.
+
+    Attributes:
+        around: The rows that it refers to and that refer to it, by what they hold.
+        rounds: The same seen ever further: colours refined along references, after Weisfeiler and Leman (1968).
+    """
+
+    around: Counter[Hashable]
+    rounds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A created row that may be paired: its compared fields, and its shape to break ties between like rows."""
+
+    fields: tuple[Hashable, ...]
+    shape: Shape
+
+    def distance(self, other: _Candidate) -> float:
+        """Return the number of differing fields, and a fraction for differing surroundings."""
+        fields = sum(a != b for a, b in zip(self.fields, other.fields, strict=True))
+        rounds = sum(bool(a != b) for a, b in zip_longest(self.shape.rounds, other.shape.rounds))
+        one, two = self.shape.around, other.shape.around
+        around: int = (one - two).total() + (two - one).total()
+        return fields + _AROUND * around + _ROUND * rounds
+
+
+def _shapes(created: Mapping[str, Mapping[str, Row]], rules: Mapping[str, TableRules]) -> dict[Node, Shape]:
+    """Return the shape of each created row of a state.
 
     Two rows may be alike in all their own fields and differ only in the rows that refer to them (two tickets, each with
-    its own notes). Colours are refined along references in both directions, after Weisfeiler and Leman (1968).
+    its own notes).
     """
     view = View(rules, created)
     nodes = [(table, key) for table, rows in created.items() for key in rows]
     columns = {table: compared(rules[table], _columns(rows), created=True) for table, rows in created.items()}
-    own = {(t, k): (t, tuple(view.read(t, created[t][k], c) for c in columns[t])) for t, k in nodes}
+    own = {(t, k): hash((t, tuple(view.read(t, created[t][k], c) for c in columns[t]))) for t, k in nodes}
     links = [(node, column, to) for node in nodes for column, to in _links(view, *node)]
-    shape: dict[tuple[str, str], Hashable] = {node: hash(own[node]) for node in nodes}
+    around = _around(links, own, nodes)
+    colours = own
+    rounds: dict[Node, tuple[int, ...]] = {node: (own[node],) for node in nodes}
     for _ in range(len(created) if links else 0):
-        around: dict[tuple[str, str], list[tuple[str, str, Hashable]]] = {node: [] for node in nodes}
-        for node, column, to in links:
-            around[node].append((column, "to", shape[to]))
-            around[to].append((column, "from", shape[node]))
-        shape = {node: hash((shape[node], tuple(sorted(around[node], key=repr)))) for node in nodes}
-    return shape
+        seen = _around(links, colours, nodes)
+        colours = {node: hash((colours[node], frozenset(seen[node].items()))) for node in nodes}
+        rounds = {node: (*rounds[node], colours[node]) for node in nodes}
+    return {node: Shape(around[node], rounds[node]) for node in nodes}
+
+
+def _around(
+    links: Iterable[tuple[Node, str, Node]], colours: Mapping[Node, int], nodes: Iterable[Node]
+) -> dict[Node, Counter[Hashable]]:
+    found: dict[Node, Counter[Hashable]] = {node: Counter() for node in nodes}
+    for node, column, to in links:
+        found[node]["to", column, colours[to]] += 1
+        found[to]["from", column, node[0], colours[node]] += 1
+    return found
 
 
 def _links(view: View, table: str, key: str) -> Iterable[tuple[str, tuple[str, str]]]:
