@@ -55,6 +55,9 @@ _HIDDEN = re.compile(
     r".*?(?:</\1>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
+_REASONED = re.compile(
+    r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE
+)  # its beginning is often left out
 _REACT = re.compile(r"^[ \t*]*(?:thought|action|action input|observation)[ \t*]*:.*$", re.IGNORECASE | re.MULTILINE)
 _CALL = re.compile(r"\b[a-z][a-z0-9_.]*\((?=[^()\n]*=|\))[^()\n]*\)")
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
@@ -161,7 +164,7 @@ def _visible(text: str) -> str:
     text = _HIDDEN.sub(
         " ", unicodedata.normalize("NFC", text[-_LONGEST:]).replace("\r\n", "\n").translate(_QUESTION_MARKS)
     )
-    text = _FENCE.sub("", text)
+    text = _FENCE.sub("", _REASONED.sub("", text))
     text = _DATA.sub(" ", _TOKEN.sub(" ", _REACT.sub("", _without_json(text))))
     text = _MARKUP.sub(" ", _BREAK.sub("\n", text))
     return _CALL.sub(" ", _URL.sub(" ", _LINK.sub(r"\1", text)))

@@ -152,6 +152,7 @@ SETTLED = (
     "The dispute has been filed under D-12. Please keep your receipts.",
     '{"response": "Your card has been frozen."}',
     "<think>What is the date of birth?</think>I've frozen your card.",
+    "The user wants it frozen. Which card is it?</think>I've frozen your card.",
     "Thought: done\nFinal Answer: The card has been frozen.",
     "I have completed your request. <DONE>",
     # refused
