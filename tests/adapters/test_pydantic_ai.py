@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -37,6 +38,7 @@ async def test_an_agent_without_tools_gets_the_suites(lab, attempt, wire):
         assert await session.send(Message("How much?")) == Said("It is 3.")
     assert attempt.called == [BALANCE]
     assert {t.name: t.parameters for t in here.shown[0].tools} == {t.name: t.parameters for t in TOOLS}
+    assert '"strict": true' not in json.dumps(here.shown[0].body["tools"])
     assert here.shown[1].messages[-1].text == "3"
 
 
