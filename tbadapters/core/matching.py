@@ -182,10 +182,12 @@ class Shape:
     """What a created row looks like together with the created rows around it, whatever their ids.
 
     Attributes:
-        around: The rows that it refers to and that refer to it, by what they hold.
+        links: How often it refers to other rows and they refer to it, by column.
+        around: The same, with what these rows hold.
         rounds: The same seen ever further: colours refined along references, after Weisfeiler and Leman (1968).
     """
 
+    links: Counter[Hashable]
     around: Counter[Hashable]
     rounds: tuple[int, ...]
 
@@ -201,9 +203,13 @@ class _Candidate:
         """Return the number of differing fields, and a fraction for differing surroundings."""
         fields = sum(a != b for a, b in zip(self.fields, other.fields, strict=True))
         rounds = sum(bool(a != b) for a, b in zip_longest(self.shape.rounds, other.shape.rounds))
-        one, two = self.shape.around, other.shape.around
-        around: int = (one - two).total() + (two - one).total()
-        return fields + _AROUND * around + _ROUND * rounds
+        links = _unlike(self.shape.links, other.shape.links)
+        around = _unlike(self.shape.around, other.shape.around)
+        return fields + _AROUND * (links + around) + _ROUND * rounds
+
+
+def _unlike(one: Counter[Hashable], two: Counter[Hashable]) -> int:
+    return (one - two).total() + (two - one).total()
 
 
 def _shapes(created: Mapping[str, Mapping[str, Row]], rules: Mapping[str, TableRules]) -> dict[Node, Shape]:
@@ -217,14 +223,14 @@ def _shapes(created: Mapping[str, Mapping[str, Row]], rules: Mapping[str, TableR
     columns = {table: compared(rules[table], _columns(rows), created=True) for table, rows in created.items()}
     own = {(t, k): hash((t, tuple(view.read(t, created[t][k], c) for c in columns[t]))) for t, k in nodes}
     links = [(node, column, to) for node in nodes for column, to in _links(view, *node)]
-    around = _around(links, own, nodes)
+    linked, around = _around(links, dict.fromkeys(nodes, 0), nodes), _around(links, own, nodes)
     colours = own
     rounds: dict[Node, tuple[int, ...]] = {node: (own[node],) for node in nodes}
     for _ in range(len(created) if links else 0):
         seen = _around(links, colours, nodes)
         colours = {node: hash((colours[node], frozenset(seen[node].items()))) for node in nodes}
         rounds = {node: (*rounds[node], colours[node]) for node in nodes}
-    return {node: Shape(around[node], rounds[node]) for node in nodes}
+    return {node: Shape(linked[node], around[node], rounds[node]) for node in nodes}
 
 
 def _around(
