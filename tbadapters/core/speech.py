@@ -150,7 +150,7 @@ def _request(words: str, *, label: bool) -> Act | None:
     ):
         if pattern.search(words):
             return act
-    return Act.MAY_ASK if label else None
+    return Act.MAY_ASK if label and say.LABEL.search(words) else None
 
 
 def _claims(text: str, allowed: str) -> Iterator[Act]:

@@ -156,7 +156,7 @@ CLOSING_QUESTION = _any(
     r"\banything (?:that )?(?:you (?:would|want|need)|i can)\b",
 )
 WAITING_QUESTION = re.compile(
-    r"\b(?:hold on|wait (?:a|one|while|for|here)|(?:can|could|would) you (?:please |kindly )?wait|bear with|(?:a|one) (?:\w+ )?(?:moment|minute|second)s?|hold the line|a few (?:moments|minutes))\b"
+    r"\b(?:(?<!a )(?<!the )hold on|wait (?:a|one|while|for|here)|(?:can|could|would) you (?:please |kindly )?wait|bear with|(?:a|one) (?:\w+ )?(?:moment|minute|second)s?|hold the line|a few (?:moments|minutes))\b"
 )
 CHOICE = _any(
     r"\b(?:what|which|how)\b(?: \w+){0,3} (?:would|do|should|can|shall) (?:you|i|we)\b(?: \w+){0,2}? (?:like|prefer|want|do)\b(?! to know)",
@@ -216,6 +216,9 @@ REQUEST_CONFIRMATION = _any(
     r"\b(?:if|whether) you (?:would like|want|wish)(?: me)? to (?:proceed|continue|go ahead)\b",
     r"\bplease (?:approve|authori[sz]e|agree)\b",
 )
+LABEL = re.compile(
+    r"^(?!.*\b(?:i|we|here|these|this|following|below|summary|is|are|has|have|found|status|done)\b)(?:\w+ ){0,4}\w+$"
+)
 REQUEST_CHOICE = re.compile(rf"{_ASKED}(?:choose|select|pick|decide)\b")
 REQUEST = _any(
     rf"{_PLEASE}(?:provide|share|send|give(?! me (?:a|one|just)\b)|tell|specify|enter|supply|state|include|describe|clarify|"
@@ -234,7 +237,8 @@ NEED = _any(
     r"\bto (?:proceed|continue|verify|confirm|help you|assist you|locate|find|identify)\b",
 )
 OFFER = _any(
-    rf"(?<!before )(?<!until )(?<!so )(?<!that )(?<!what )(?<!how )\b(?:i|we) (?:can|could) (?:(?:also|instead|still|certainly|gladly|however|only|then|now|of course) )*{_DO}\b",
+    rf"(?<!before )(?<!until )(?<!so )(?<!that )(?<!what )(?<!how )\b(?:i|we) (?:can|could) (?:(?:also|instead|still|certainly|gladly|however|only|then|now|of course) )*{_DO}\b"
+    r"(?!.*\b(?:once|when|after|until|within|if) (?!you\b))",
     r"\bif you (?:would )?(?:like|want|wish|prefer)\b.*\b(?:i|we) (?:can|could|will|would)\b",
     r"\b(?:let me know|tell me|say) if you (?:would )?(?:also )?(?:like|want|wish|prefer)(?: me| us)? to\b",
     r"\b(?:let me know|tell me) if you (?:would )?(?:also )?(?:like|want|wish|prefer) (?:a|an|the|that|this|it)\b",

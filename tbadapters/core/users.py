@@ -36,13 +36,29 @@ _NO_PREFERENCE = "I have no preference. Please do what is right under your rules
 _AS_ASKED = "Please do what I asked for in my first message."
 _ORDINALS = ("first", "second", "third", "fourth")
 
+_WHICH_ONE = re.compile(r"\bwhich (?:one|of)\b|\bis (?:this|that|it) the (?:one|right|correct)\b")
 _POINTS = re.compile(
-    r"\bwhich (?:one|of)\b|\bwhat is it\b"
+    r"\bwhat is it\b"
     r"|\b(?:provide|share|confirm|tell me|give me|send me|know) (?:it|that|this|them|these|those)(?: \w+){0,2}$"
+)
+# How else ``which card`` is asked.
+_PICK = tuple(
+    f"{before} {article} {{}}"
+    for before in (
+        "specify",
+        "identify",
+        "indicate",
+        "clarify",
+        "name",
+        "details about",
+        "details of",
+        "is this",
+        "is that",
+    )
+    for article in ("the", "your")
 )
 _NOT = re.compile(r"\b(?:not|no|never)\b")
 _INSTEAD = re.compile(r"\b(?:instead of|rather than|without|not) .*")
-_WHICH = re.compile(r"^(?:which|what) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +114,8 @@ class ScriptedUser:
         if approvals not in ("approve", "deny") and not callable(approvals):
             raise InvalidOption(f"approvals={approvals!r}: must be 'approve', 'deny' or a function of the request.")
         self._approvals = approvals
-        self._facts = [(fact, [fold(phrase) for phrase in fact.asked_by]) for fact in brief.facts]
-        self._nouns = [
-            (fact, [_WHICH.sub("", p) + end for p in phrases for end in ("", "s")]) for fact, phrases in self._facts
-        ]
+        self._facts = [(fact, [p for phrase in fact.asked_by for p in _wordings(fold(phrase))]) for fact in brief.facts]
+        self._nouns = [(fact, [p for noun in _nouns(fact) for p in (noun, f"{noun}s")]) for fact in brief.facts]
         self._declines = [fold(phrase) for phrase in brief.declines]
         self._goal = content(fold(brief.goal))
         self._heard: set[str] = set()
@@ -154,7 +168,7 @@ class ScriptedUser:
         for index, part in enumerate(parts):
             if part.act not in (Act.ASK, Act.MAY_ASK, Act.CHOOSE):
                 continue
-            asked = self._asked(part.words) or self._meant(parts[: index + 1])
+            asked = self._asked(part.words) + self._meant(parts[: index + 1])
             known += asked
             if not asked and part.act is not Act.MAY_ASK and not _leads(parts, index):
                 unknown.append(part)
@@ -179,9 +193,12 @@ class ScriptedUser:
 
     def _meant(self, parts: Sequence[Part]) -> list[UserFact]:
         """Return the facts that a question asks for by pointing at what was said before it (``Which one is it?``)."""
-        if parts[-1].act is Act.MAY_ASK or not _POINTS.search(parts[-1].words):
+        before = " ".join(part.words for part in parts if part.act not in CLAIMS)
+        if parts[-1].act is Act.MAY_ASK:
             return []
-        return _named(self._nouns, " ".join(part.words for part in parts if part.act not in CLAIMS))
+        if _WHICH_ONE.search(parts[-1].words):
+            return _named(self._nouns, before)
+        return _named(self._facts, before) if _POINTS.search(parts[-1].words) else []
 
     def _decide(self, parts: Sequence[Part], claimed: Act | None, *, busy: bool) -> tuple[list[str], bool]:
         """Return the answer to what is proposed, and whether the user agreed to anything."""
@@ -235,6 +252,19 @@ class ScriptedUser:
     def _declined(self, words: str) -> bool:
         proposed = _INSTEAD.sub("", words)
         return any(True for phrase in self._declines for _ in spans(proposed, phrase))
+
+
+def _nouns(fact: UserFact) -> list[str]:
+    """Return what the user could be asked to pick: ``card`` where ``which card`` asks for the fact."""
+    return [phrase.removeprefix("which ") for phrase in map(fold, fact.asked_by) if phrase.startswith("which ")]
+
+
+def _wordings(phrase: str) -> list[str]:
+    """Return a folded phrase and, for ``which card``, the other ways of asking to pick a card."""
+    noun = phrase.removeprefix("which ")
+    if noun == phrase:
+        return [phrase]
+    return [phrase, f"what {noun}", f"{noun} in question", *(pattern.format(noun) for pattern in _PICK)]
 
 
 def _named(facts: Sequence[tuple[UserFact, list[str]]], words: str) -> list[UserFact]:

@@ -14,7 +14,7 @@ BRIEF = UserBrief(
     facts=(
         UserFact("last four digits", CARD, ("last four", "card ending", "which card")),
         UserFact("date of birth", BIRTH, ("date of birth", "dob", "birthday")),
-        UserFact("date of the payment", DATE, ("date", "when was", "when did")),
+        UserFact("date of the payment", DATE, ("date", "when was", "when did", "which date")),
     ),
     declines=("replacement", "voucher"),
 )
@@ -68,6 +68,10 @@ TOLD = {
     "I have the following cards on file:\n1. Visa 1234\n2. Visa 4321\n\nPlease let me know which card.": [CARD],
     "I have your card C-1 and C-2 on file. Which one is stolen?": [CARD],
     "I found two dates for this. Which one is it?": [DATE],
+    "I see two active cards:\n- **Card 8792**\n- **Card 1111**\n\nLet me know which one is missing.": [CARD],
+    "It looks like you have 2 cards. Please specify the card you'd like to block.": [CARD],
+    "Could you clarify the card in question?": [CARD],
+    "I found a card that ends in 9999. Is this the one you mean?": [CARD],
     '```json\n{"message": "Which card is it?"}\n```': [CARD],
     # a claim and a question in one message: the question is open
     "I've frozen it. To cancel the transfer I need your date of birth.": [BIRTH],
@@ -116,6 +120,7 @@ DECLINED = (
     "A replacement card costs $5. Shall I proceed?",
     "Here is what I'll do:\n- Freeze card C-1\n- Order a replacement card\n\nShall I proceed?",
     "Would you prefer a voucher?",
+    "I'd recommend that. Would you like me to put a replacement card on hold for you?",
 )
 
 DECLINED_AFTER = (
@@ -164,6 +169,8 @@ SETTLED = (
     "The fee cannot be waived because you have already had one waiver this year.",
     "The payment is still pending, so a dispute can't be opened yet.",
     "Per our policy, I must decline this request.",
+    "The payment is pending. We can only open a dispute once it has been posted, so I have to refuse this for now.",
+    "I have blocked the card. Since your address was changed, I cannot order another; the case has been passed to our team.",
     "I'm sorry, but your identity could not be confirmed, so I can't unfreeze the card.",
     "I apologize for the inconvenience. Unfortunately, I am not able to cancel the transfer as it has already been completed.",
     "I'm unable to refund this because it's older than 60 days, I've opened a ticket",
@@ -203,6 +210,8 @@ NUDGED = (
     "Before I can refund it, I must verify your identity.",
     "Name: Maria\nState: NY\nList of cards:\n- C-1",
     "The card ending in 1234 was used on that date.",
+    "Here is what I see on file, with the card ending:\n- 1234",
+    "Certainly! Blocking the card.",
 )
 
 SILENT = (
