@@ -82,6 +82,7 @@ ESCALATED = _any(
     rf"\b{_SOMEBODY}\b(?: \w+){{0,4}}? (?:will|shall|is going to|should) (?:also |then |soon |shortly |now )*"
     r"(?:contact|reach out|get back|be in touch|follow up|call|email|review|investigate|handle|take over|assist you|"
     r"respond|reply|process|notify|take it from here)\b",
+    rf"\b{_SOMEBODY}\b(?: \w+){{0,4}}? (?<!we )(?:will|shall) (?:look into|examine|decide)\b",
 )
 _CANNOT = (
     r"(?:cannot|could not|(?:am|are|is|was|were|been|be) (?:not able|unable) to|not been able to|unable to|"
@@ -92,7 +93,7 @@ _LOOKING_UP = _words(
     " confirm get look pull detect spot hear"
 )
 REFUSED = _any(
-    rf"\b{_CANNOT}\b(?! {_ADVERBS}(?:{_LOOKING_UP}|be (?:found|located|verified|identified|confirmed|matched))\b)",
+    rf"\b{_CANNOT}\b(?! {_ADVERBS}(?:{_LOOKING_UP}|be (?:undone|found|located|verified|identified|confirmed|matched))\b)",
     r"\bnot (?:be )?(?:eligible|entitled|possible|permitted|allowed|authori[sz]ed|covered|available|refundable|"
     r"approved|refunded|waived|granted|reversed|honou?red|something (?:that )?(?:i|we))\b",
     r"\b(?:does|do) not (?:qualify|meet|allow|permit|cover|apply|support|offer)\b",
@@ -156,9 +157,10 @@ CLOSING_QUESTION = _any(
     r"\banything (?:that )?(?:you (?:would|want|need)|i can)\b",
 )
 WAITING_QUESTION = re.compile(
-    r"\b(?:(?<!a )(?<!the )hold on|wait (?:a|one|while|for|here)|(?:can|could|would) you (?:please |kindly )?wait|bear with|(?:a|one) (?:\w+ )?(?:moment|minute|second)s?|hold the line|a few (?:moments|minutes))\b"
+    r"\b(?:(?:^|please |just |you )hold on|wait (?:a|one|while|for|here)|(?:can|could|would) you (?:please |kindly )?wait|bear with|(?:a|one) (?:\w+ )?(?:moment|minute|second)s?|hold the line|a few (?:moments|minutes))\b"
 )
 CHOICE = _any(
+    r"\b(?:what|how|which(?: \w+){0,2}) you (?:would )?(?:like|prefer|want|wish)\b",
     r"\b(?:what|which|how)\b(?: \w+){0,3} (?:would|do|should|can|shall) (?:you|i|we)\b(?: \w+){0,2}? (?:like|prefer|want|do)\b(?! to know)",
     r"\b(?:which|what) (?:option|one) (?:would|do|should|shall)\b|\bwhat (?:is|are) your (?:preference|choice)s?\b",
 )
@@ -174,7 +176,7 @@ ASKS_TO_BE_TOLD = _any(
     rf"\b(?:may|can|could|might) (?:i|we) {_POLITELY}(?:have|get|ask|know|take|see|check|verify|obtain|trouble)\b",
     rf"\b(?:can|could|would|will|are) you {_POLITELY}(?:be able to |able to |mind |like to |willing to )?(?:provid|tell|"
     r"shar|giv|specify|send|let (?:me|us) know|clarify|describ|remind|stat|supply|enter|explain|repeat|say|name|help me with)",
-    r"^(?:\w+ ){0,2}(?:what|which|who|whose|where|how (?:much|many|long|did|do|would|should))\b",
+    r"^(?:\w+ ){0,2}(?:what|which|who|whose|where|why|how (?:much|many|long|did|do|would|should))\b",
     r"^(?:and )?when (?:did|do|was|were|is|would|will|should|exactly)\b",
 )
 PROPOSAL = _any(
@@ -219,7 +221,10 @@ REQUEST_CONFIRMATION = _any(
 LABEL = re.compile(
     r"^(?!.*\b(?:i|we|here|these|this|following|below|summary|is|are|has|have|found|status|done)\b)(?:\w+ ){0,4}\w+$"
 )
-REQUEST_CHOICE = re.compile(rf"{_ASKED}(?:choose|select|pick|decide)\b")
+REQUEST_CHOICE = re.compile(
+    rf"{_ASKED}(?:(?:choose|select|pick|decide)\b|"
+    r"(?:clarify|specify|indicate|tell me|let me know) (?:what|how) you (?:would )?(?:like|prefer|want|wish)\b)"
+)
 REQUEST = _any(
     rf"{_PLEASE}(?:provide|share|send|give(?! me (?:a|one|just)\b)|tell|specify|enter|supply|state|include|describe|clarify|"
     r"indicate|reply with|upload|attach|name|list|mention|explain|type|submit|advise|answer|fill in|"
@@ -259,7 +264,7 @@ CLOSING = _any(
 )
 WAITING = _any(
     r"\b(?:one|a|another) (?:\w+ )?(?:moment|second|minute|sec)\b|\ba few (?:moments|minutes|seconds)\b",
-    r"\bplease (?:wait|hold|bear|stand by|allow me|give me)\b|\bbear with me\b|\bhold on\b|\bhang on\b|\bstand by\b",
+    r"\bplease (?:wait|hold|bear|stand by|allow me|give me)\b|\bbear with me\b|(?:^|just |sure |okay )hold on\b|\bhang on\b|\bstand by\b",
     r"\blet (?:me|us)\b(?! know)|\ballow me\b|\bworking on (?:it|this|that)\b|\blooking into\b|\bin progress\b",
     r"\b(?:next|now|then) (?:i|we) (?:will|am|are|shall|need)\b",
     r"\b(?:i|we) (?:am|are) (?:going|about) to\b|\b(?:i|we) (?:am|are) (?:now |currently |just )?(?!hop|look)\w{3,}ing\b",

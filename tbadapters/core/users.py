@@ -39,7 +39,7 @@ _ORDINALS = ("first", "second", "third", "fourth")
 _WHICH_ONE = re.compile(r"\bwhich (?:one|of)\b|\bis (?:this|that|it) the (?:one|right|correct)\b")
 _POINTS = re.compile(
     r"\bwhat is it\b"
-    r"|\b(?:provide|share|confirm|tell me|give me|send me|know) (?:it|that|this|them|these|those)(?: \w+){0,2}$"
+    r"|\b(?:provide|share|confirm|repeat|check|tell me|give me|send me|know) (?:it|that|this|them|these|those)(?: \w+){0,2}$"
 )
 # How else ``which card`` is asked.
 _PICK = tuple(

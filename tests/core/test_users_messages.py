@@ -71,6 +71,7 @@ TOLD = {
     "I see two active cards:\n- **Card 8792**\n- **Card 1111**\n\nLet me know which one is missing.": [CARD],
     "It looks like you have 2 cards. Please specify the card you'd like to block.": [CARD],
     "Could you clarify the card in question?": [CARD],
+    "I'm sorry, the date of birth you gave doesn't match our records. Could you double-check it?": [BIRTH],
     "I found a card that ends in 9999. Is this the one you mean?": [CARD],
     '```json\n{"message": "Which card is it?"}\n```': [CARD],
     # a claim and a question in one message: the question is open
@@ -80,6 +81,7 @@ TOLD = {
 
 UNKNOWN = (
     "What is your mother's maiden name?",
+    "Why would you like to have it recalled?",
     "I've sent a verification code to your phone. Please tell me the code.",
     "I am unable to locate your account. Please double check your customer ID.",
     "Did you authorize the payment?",
@@ -180,6 +182,7 @@ SETTLED = (
     "Your case has been escalated. Reference: T-101.",
     "I'm transferring you to a human agent.",
     "A specialist will contact you within 2 business days.",
+    "The transfer is held. Our payments team will look into it.",
     "I have forwarded your case to our disputes team; they will get in touch.",
     # closed by the agent
     "You're welcome! Have a great day!",
@@ -212,6 +215,8 @@ NUDGED = (
     "The card ending in 1234 was used on that date.",
     "Here is what I see on file, with the card ending:\n- 1234",
     "Certainly! Blocking the card.",
+    "There is a fraud hold on your account.",
+    "I'll freeze the card now. This can't be undone.",
 )
 
 SILENT = (
@@ -292,6 +297,8 @@ CHOSEN = {
     "Would you like to wait or to be called back?": users._NO_PREFERENCE,
     "Please choose one of the following options:\n1. Freeze the card\n2. Order a replacement": 'This one, please: "Freeze the card"',
     "How would you like to proceed?": users._AS_ASKED,
+    "Could you please clarify what you would like me to do with this fee?": users._AS_ASKED,
+    "Please let me know how you would like to continue.": users._AS_ASKED,
     "I can cancel the transfer, freeze the card, or both. What would you like me to do?": users._AS_ASKED,
     "Would you like me to:\n1. Freeze the card\n2. Order a replacement": (
         'Yes to this: "Freeze the card" No to this: "Order a replacement"'
