@@ -19,7 +19,6 @@ from tbadapters.suites.neobank.wording import MONTHS
 Row = Mapping[str, Any]
 _AMOUNT = re.compile(r"(\d+(?:\.\d\d)?) euros")
 _DAY = re.compile(rf"(\d{{1,2}}) ({'|'.join(MONTHS)})(?: (\d{{4}}))?")
-_KEYS = {"accounts": "account_id", "cards": "card_id", "transactions": "transaction_id", "disputes": "dispute_id"}
 
 
 class Reading:
@@ -35,7 +34,7 @@ class Reading:
         )
         self.id = str(self.customer["customer_id"])
         self._end = "settled"
-        self._rows: dict[str, dict[str, dict[str, Any] | None]] = {}
+        self._rows: dict[str, dict[str, dict[str, Any]]] = {}
         self._created: list[tuple[str, Mapping[str, Any]]] = []
 
     def rows(self, table: str, **where: Any) -> list[Row]:
@@ -94,9 +93,7 @@ class Reading:
 
     def set(self, table: str, key: str, **columns: Any) -> None:
         """Note that a record gets these values."""
-        known = self._rows.setdefault(table, {}).setdefault(key, {})
-        if known is not None:
-            known.update(columns)
+        self._rows.setdefault(table, {}).setdefault(key, {}).update(columns)
 
     def create(self, table: str, **columns: Any) -> None:
         """Note that a record with these values comes to be."""
@@ -104,14 +101,13 @@ class Reading:
 
     def book(self, account_id: str, amount: float) -> None:
         """Note that an account's balance changes by an amount."""
-        account = self.row("accounts", account_id=account_id)
-        noted = (self._rows.get("accounts", {}).get(account_id) or {}).get("balance", account["balance"])
-        self.set("accounts", account_id, balance=round(noted + amount, 2))
+        account = {**self.row("accounts", account_id=account_id), **self._rows.get("accounts", {}).get(account_id, {})}
+        self.set("accounts", account_id, balance=round(account["balance"] + amount, 2))
 
     def identified(self, *, category: str) -> bool:
         """Note the identity check, and the refusal if it fails; return whether it passes."""
         stated = self.day(self.say("date of birth"))
-        passed = stated == self.customer["date_of_birth"]
+        passed = stated == str(self.customer["date_of_birth"])
         self.create(
             "identity_checks",
             customer_id=self.id,

@@ -21,11 +21,12 @@ _STATES: tuple[dict[str, Any], ...] = (
     {"status": "frozen", "frozen_by": "bank"},
     {"status": "blocked", "block_reason": "lost"},
     {"status": "frozen", "frozen_by": "customer"},
+    {"status": "frozen", "frozen_by": "third_party"},
 )
 
 
 def build(rng: Random, variation: int) -> Task:
-    """Return a task: frozen by the customer (0), by the bank (1), blocked (2), the wrong date of birth (3)."""
+    """Return a task: frozen by the customer (0), by the bank (1), blocked (2), wrong date of birth (3), by a helper (4)."""
     draft = Draft(NAME, rng, variation)
     client = draft.world.client()
     card = rng.choice(client.cards[:2])
@@ -61,4 +62,4 @@ def rule(task: Task) -> Outcome:
     return reading.outcome()
 
 
-WORKFLOW = Workflow(NAME, 4, build, rule)
+WORKFLOW = Workflow(NAME, 5, build, rule)

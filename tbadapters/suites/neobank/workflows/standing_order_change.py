@@ -24,19 +24,20 @@ _ASKS_AMOUNT = ("new amount", "how much", "what amount", "which amount", "amount
 
 
 def build(rng: Random, variation: int) -> Task:
-    """Return a task: changed without a check (0), raised with a check (1), due too soon (2), cancelled (3)."""
+    """Return a task: changed without a check (0), raised with a check (1), due too soon (2), cancelled (3), lowered (4)."""
     draft = Draft(NAME, rng, variation)
     world = draft.world
     client = world.client()
     payee = world.payee(client.row)
     due_in = rng.randrange(3) if variation == 2 else rng.randrange(4, 28)
-    amount = float(world.tens(300, 600))
+    # Down to an amount that would need a check if it were a raise.
+    low, high = (1300, 1600) if variation == 4 else (300, 600)
+    amount = float(world.tens(low, high))
     order = world.standing_order(client.current, payee, amount, due_in)
     world.standing_order(client.current, payee, amount - 145, due_in + 1)
     world.standing_order(client.current, world.payee(client.row), amount, 9)
-    wanted = (
-        world.tens(RULES.order_check_above + 20, 1200) if variation == 1 else world.tens(610, RULES.order_check_above)
-    )
+    above = RULES.order_check_above
+    wanted = world.tens(above + 20, 1200) if variation in {1, 4} else world.tens(610, above)
     draft.meet(client)
     draft.ask("which standing order", f"The one that is {euros(amount)} now.", *_ASKS_ORDER)
     draft.do("list_accounts", customer_id=client.id)
@@ -50,7 +51,7 @@ def build(rng: Random, variation: int) -> Task:
     elif ends:
         draft.do("cancel_standing_order", order_id=record)
     else:
-        if wanted > max(RULES.order_check_above, order["amount"]):
+        if wanted > max(above, order["amount"]):
             draft.verify(client)
         draft.do("change_standing_order", order_id=record, amount=wanted)
     goal = "Have one standing order ended." if ends else f"Have one standing order set to {euros(wanted)} a month."
@@ -77,4 +78,4 @@ def rule(task: Task) -> Outcome:
     return reading.outcome()
 
 
-WORKFLOW = Workflow(NAME, 4, build, rule)
+WORKFLOW = Workflow(NAME, 5, build, rule)
