@@ -51,7 +51,8 @@ class Records:
         Raises:
             ToolError: there is none; the agent reads ``There is no card 'X'.``
         """
-        row = self.one(f"SELECT * FROM {quoted(table)} WHERE {self._where(table)}", *_parts(key))  # noqa: S608  identifiers are quoted
+        known = self._schema.table(table)
+        row = self.one(f"{known.select} WHERE {known.where}", *_parts(key))
         if row is None:
             raise self._absent(table, key)
         return row
@@ -71,7 +72,9 @@ class Records:
         if not columns:
             return self.get(table, key)
         setters = ", ".join(f"{quoted(name)} = ?" for name in columns)
-        sql = f"UPDATE {quoted(table)} SET {setters} WHERE {self._where(table)} RETURNING {self._key(table)}"  # noqa: S608  identifiers are quoted
+        known = self._schema.table(table)
+        returned = ", ".join(map(quoted, known.key))
+        sql = f"UPDATE {quoted(table)} SET {setters} WHERE {known.where} RETURNING {returned}"  # noqa: S608  identifiers are quoted
         found = self._connection.execute(sql, (*columns.values(), *_parts(key))).fetchall()
         if not found:
             raise self._absent(table, key)
@@ -83,19 +86,14 @@ class Records:
         Raises:
             ToolError: there is no such row.
         """
-        if not self.run(f"DELETE FROM {quoted(table)} WHERE {self._where(table)}", *_parts(key)):  # noqa: S608  identifiers are quoted
+        where = self._schema.table(table).where
+        if not self.run(f"DELETE FROM {quoted(table)} WHERE {where}", *_parts(key)):  # noqa: S608  identifiers are quoted
             raise self._absent(table, key)
 
     def new_id(self, prefix: str) -> str:
         """Return the next id of this prefix: ``TKT-9001``, ``TKT-9002``, ... in every sandbox anew."""
         (last,) = self._connection.execute(_NEXT_ID, (prefix,)).fetchall()[0]
         return f"{prefix}-{last}"
-
-    def _key(self, table: str) -> str:
-        return ", ".join(map(quoted, self._schema.table(table).key))
-
-    def _where(self, table: str) -> str:
-        return " AND ".join(f"{quoted(column)} = ?" for column in self._schema.table(table).key)
 
     def _absent(self, table: str, key: Key) -> ToolError:
         shown = ", ".join(repr(part) for part in _parts(key))

@@ -17,12 +17,23 @@ _COUNTER_TABLE = f"CREATE TABLE {COUNTERS} (prefix TEXT PRIMARY KEY, last INTEGE
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table: its columns, the columns of its primary key, and which columns refer to other tables."""
+    """One table.
+
+    Attributes:
+        name: Its name.
+        columns: Its columns.
+        key: The columns of its primary key.
+        references: Column -> table whose key it holds.
+        select: The query for all rows.
+        where: The condition that finds a row by its key.
+    """
 
     name: str
     columns: tuple[str, ...]
     key: tuple[str, ...]
     references: dict[str, str]
+    select: str
+    where: str
 
     def key_of(self, row: Mapping[str, Any]) -> str:
         """Return a row's key as text; the parts of a composite key are joined by ``|``."""
@@ -197,7 +208,9 @@ def _read_table(connection: sqlite3.Connection, name: str) -> Table:
     key = tuple(row[1] for row in sorted((r for r in info if r[5]), key=lambda r: r[5]))
     if not key:
         raise SuiteError(f"The table {name!r} has no primary key: its rows can't be compared.")
-    return Table(name, tuple(row[1] for row in info if row[6] != 1), key, {})
+    columns = tuple(row[1] for row in info if row[6] != 1)
+    select = f"SELECT {', '.join(map(quoted, columns))} FROM {quoted(name)}"  # noqa: S608  identifiers are quoted
+    return Table(name, columns, key, {}, select, " AND ".join(f"{quoted(column)} = ?" for column in key))
 
 
 def _references(connection: sqlite3.Connection, table: Table, tables: Mapping[str, Table]) -> dict[str, str]:
@@ -211,7 +224,9 @@ def _references(connection: sqlite3.Connection, table: Table, tables: Mapping[st
 
 
 def _dump_table(connection: sqlite3.Connection, table: Table) -> dict[str, dict[str, Any]]:
-    listed = ", ".join(map(quoted, table.columns))
-    cursor = connection.execute(f"SELECT {listed} FROM {quoted(table.name)}")  # noqa: S608  identifiers are quoted
-    rows = (dict(zip(table.columns, values, strict=True)) for values in cursor)
+    columns = table.columns
+    rows = [dict(zip(columns, values, strict=True)) for values in connection.execute(table.select)]
+    if len(table.key) == 1:
+        (key,) = table.key
+        return {str(row[key]): row for row in rows}
     return {table.key_of(row): row for row in rows}

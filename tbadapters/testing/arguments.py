@@ -115,8 +115,13 @@ class Template:
         return arguments
 
 
-def templates(calls: Iterable[tuple[Replay, ToolCall]]) -> list[Template]:
-    """Return executed calls as templates, each tool with each set of arguments other than keys once."""
+def templates(calls: Iterable[tuple[Replay, ToolCall]], *, by_values: bool) -> list[Template]:
+    """Return executed calls as templates.
+
+    Args:
+        calls: The calls, each with the replay that it is from.
+        by_values: Whether calls that differ in values that are no keys are different templates.
+    """
     found: dict[str, Template] = {}
     for done, call in calls:
         tables = {
@@ -125,7 +130,7 @@ def templates(calls: Iterable[tuple[Replay, ToolCall]]) -> list[Template]:
             if (held := holders(value, done.initial) or holders(value, done.final))
         }
         rest = {name: value for name, value in call.arguments.items() if name not in tables}
-        shape = json.dumps([call.name, rest, tables], sort_keys=True, default=str)
+        shape = json.dumps([call.name, rest if by_values else sorted(rest), tables], sort_keys=True, default=str)
         found.setdefault(shape, Template(call.name, call.arguments, tables))
     return list(found.values())
 

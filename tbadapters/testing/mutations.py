@@ -23,9 +23,10 @@ from tbadapters.core.messages import Message
 from tbadapters.core.state import EffectKind, State, TableRules
 from tbadapters.core.state_grader import laid_over
 from tbadapters.core.suite import Suite, Task
+from tbadapters.core.tools import ToolCall
 from tbadapters.core.values import canonical
 from tbadapters.testing.arguments import Template, known_text, templates, use_of
-from tbadapters.testing.steps import Step, dependents, playable, steps_of
+from tbadapters.testing.steps import Step, dependents, playable, referred_to, steps_of
 from tbadapters.testing.variants import variants
 
 Flaw = Literal["dropped", "altered", "extra", "reordered", "reworded"]
@@ -44,7 +45,7 @@ class Mutation:
     Attributes:
         task: The task's id.
         flaw: What was done to them.
-        actions: The actions to play instead, ``Ref``s adjusted; the tools accept them all.
+        actions: The actions to play instead, ``Ref``s adjusted; the tools accept all that write.
         tool: The tool of the action that was spoilt, left out, added or moved.
         golden_index: That action's place among the golden actions; None for an extra action.
         index: Its place in ``actions``; None for a dropped action.
@@ -99,12 +100,26 @@ class Golden:
         """Places of the actions that changed state."""
         return [call.index for call in self.done.calls if call.wrote]
 
+    @property
+    def idle(self) -> set[int]:
+        """Places of the actions that changed nothing and that no other refers to: nothing depends on them."""
+        return {place for place, _ in enumerate(self.steps)} - set(self.writing) - referred_to(self.steps)
+
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A sequence of steps that the tools accepted, and how it differs from the golden end state."""
+    """A sequence of steps that the tools accepted, and how it differs from the golden end state.
+
+    Attributes:
+        steps: The steps.
+        calls: The executed calls by the steps' ids; idle steps were not executed.
+        done: What they did.
+        verdict: The verdict of the task's grader.
+        effects: Classes of the effects against the one golden end state.
+    """
 
     steps: tuple[Step, ...]
+    calls: Mapping[int, ToolCall]
     done: Replay
     verdict: Verdict
     effects: frozenset[EffectKind]
@@ -257,10 +272,7 @@ class Mutator:
             if played and _counts(golden, played, place):
                 kind: Kind = "selector" if use == "selector" else "value"
                 mutation = _mutation(golden, "altered", played, call.name, place, index=_place_of(played, place))
-                before, after = (
-                    call.arguments[argument],
-                    played.done.calls[_place_of(played, place)].arguments[argument],
-                )
+                before, after = call.arguments[argument], played.calls[place].arguments[argument]
                 found.append(replace(mutation, argument=argument + path, kind=kind, before=before, after=after))
             if len(found) == per_argument:
                 break
@@ -275,11 +287,13 @@ class Mutator:
             keep: Id of the step that must be accepted; ``_ALL`` for each of them.
         """
         remaining = list(steps)
-        while (actions := playable(remaining)) is not None:
-            done = await replay(self._suite.backend.open, golden.task, actions)
+        idle = golden.idle - {keep}
+        while playable(remaining) is not None:
+            executed = [step for step in remaining if step.id not in idle]
+            done = await replay(self._suite.backend.open, golden.task, playable(executed) or ())
             if done.error is None:
-                return await self._graded(golden, remaining, done)
-            refused = remaining[done.error.index].id
+                return await self._graded(golden, remaining, executed, done)
+            refused = executed[done.error.index].id
             if keep in {refused, _ALL}:
                 return None
             gone = dependents(remaining, {refused})
@@ -288,12 +302,13 @@ class Mutator:
             remaining = [step for step in remaining if step.id not in gone]
         return None
 
-    async def _graded(self, golden: Golden, steps: Sequence[Step], done: Replay) -> Played:
+    async def _graded(self, golden: Golden, steps: Sequence[Step], executed: Sequence[Step], done: Replay) -> Played:
         said = tuple(Message(fact.any_of[0], "agent") for fact in golden.task.expectation.required_facts)
         evidence = Evidence(done.initial, done.final, done.calls, said)
         own = await golden.grader.grade(evidence)
         verdict = own if golden.grader is golden.task_grader else await golden.task_grader.grade(evidence)
-        return Played(tuple(steps), done, verdict, frozenset(effect.kind for effect in own.effects))
+        calls = {step.id: call for step, call in zip(executed, done.calls, strict=True)}
+        return Played(tuple(steps), calls, done, verdict, frozenset(effect.kind for effect in own.effects))
 
     async def templates(self, *, writing: bool) -> list[Template]:
         """Return the writing (or else the reading) calls of the suite's golden actions, to be tried on other records."""
@@ -306,7 +321,7 @@ class Mutator:
                 for call in golden.done.calls
                 if (call.wrote if writing else call.name in tools)
             ]
-            self._templates[writing] = templates(calls)
+            self._templates[writing] = templates(calls, by_values=writing)
         return self._templates[writing]
 
     def _use(self, golden: Golden, place: int, argument: str) -> str:
@@ -346,7 +361,7 @@ def _place_of(played: Played, step_id: int) -> int:
 
 def _counts(golden: Golden, played: Played, place: int) -> bool:
     """Return whether an altered action still changes something and does not lead to another allowed end state."""
-    wrote = played.done.calls[_place_of(played, place)].wrote
+    wrote = played.calls[place].wrote
     return wrote and not (played.verdict.passed and played.verdict.end_state != golden.name)
 
 

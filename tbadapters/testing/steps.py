@@ -35,6 +35,11 @@ def dependents(steps: Sequence[Step], gone: set[int]) -> set[int]:
     return found
 
 
+def referred_to(steps: Sequence[Step]) -> set[int]:
+    """Return the ids of the steps that a ``Ref`` points at."""
+    return {ref.action for step in steps for ref in _refs(step.action.arguments)}
+
+
 def playable(steps: Sequence[Step]) -> tuple[GoldenAction, ...] | None:
     """Return steps as actions, each ``Ref`` adjusted; None where one would point at a step that is not before it."""
     places: dict[int, int] = {}
