@@ -10,6 +10,8 @@ from tbadapters.suites.neobank.tables import TABLE_RULES
 from tbadapters.suites.neobank.tools import TOOLS
 from tbadapters.suites.neobank.workflows import WORKFLOWS
 
+_SCHEMA = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
+
 
 def load(*, suite_seed: int = 0) -> Suite:
     """Return the suite.
@@ -19,7 +21,7 @@ def load(*, suite_seed: int = 0) -> Suite:
     """
     return sqlite_suite(
         name="neobank",
-        schema=files(__package__).joinpath("schema.sql").read_text(encoding="utf-8"),
+        schema=_SCHEMA,
         policy=policy_text(),
         tools=TOOLS,
         tasks=build_tasks("neobank", WORKFLOWS, suite_seed),

@@ -6,6 +6,7 @@
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 
+_POLICY = files(__package__).joinpath("policy.md").read_text(encoding="utf-8")
 TIERS = ("standard", "plus", "premium")
 
 
@@ -104,4 +105,4 @@ def policy_text(rules: Rules = RULES) -> str:
             words |= {f"{name}_{tier}": f"{number:,}" for tier, number in zip(TIERS, value, strict=True)}
         else:
             words[name] = ", ".join(value) if isinstance(value, tuple) else f"{value:,}"
-    return files(__package__).joinpath("policy.md").read_text(encoding="utf-8").format_map(words)
+    return _POLICY.format_map(words)

@@ -41,6 +41,10 @@ ASKS_PAYMENT = (
     "name of the shop",
     "date of the payment",
     "date of the transaction",
+    "date and amount",
+    "amount and date",
+    "date and the amount",
+    "amount and the date",
 )
 ASKS_BIRTH = (
     "date of birth",

@@ -85,7 +85,7 @@ class World:
         street, postcode, city, country = rng.choice(people.PLACES)
         columns = {
             "full_name": f"{first} {last}",
-            "date_of_birth": date(rng.randrange(1951, 2006), rng.randrange(1, 13), rng.randrange(1, 29)).isoformat(),
+            "date_of_birth": date(rng.randrange(1951, 2001), rng.randrange(1, 13), rng.randrange(1, 29)).isoformat(),
             "email": f"{first}.{last}.{next(self._ids)}@example.com".lower(),
             "phone": f"+49151{rng.randrange(10**7, 10**8)}",
             "phone_changed_on": None,

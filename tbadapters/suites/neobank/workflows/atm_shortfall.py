@@ -19,6 +19,10 @@ _OPENINGS = (
 )
 _ASKS_RECEIVED = (
     "how much did you",
+    "how much did the",
+    "pay out",
+    "gave you",
+    "give you",
     "how much cash",
     "how much money",
     "how much came",
@@ -49,7 +53,16 @@ def build(rng: Random, variation: int) -> Task:
     draft.meet(client)
     answer = f"The withdrawal of {short_day(withdrawal['posted_on'])} at {machine}."
     draft.ask(
-        "which withdrawal", answer, *ASKS_PAYMENT, "which withdrawal", "what withdrawal", "which machine", "which atm"
+        "which withdrawal",
+        answer,
+        *ASKS_PAYMENT,
+        "which withdrawal",
+        "what withdrawal",
+        "did you withdraw",
+        "which cash machine",
+        "date of the withdrawal",
+        "which machine",
+        "which atm",
     )
     draft.ask("cash received", f"Only {euros(received)} came out.", *_ASKS_RECEIVED)
     draft.do("list_accounts", customer_id=client.id)

@@ -9,6 +9,7 @@ from tbadapters.suites.neobank.draft import Draft
 from tbadapters.suites.neobank.reading import Reading
 from tbadapters.suites.neobank.rules import RULES, TIERS, by_tier
 from tbadapters.suites.neobank.wording import short_day
+from tbadapters.suites.neobank.world import Row, World
 
 NAME = "fee_courtesy"
 _WORDS = {
@@ -21,7 +22,19 @@ _OPENINGS = (
     "{who} I see {fee} on my account. I'd be glad if you could waive it.",
     "Hi, I've been a loyal customer for years and now {fee}? Please refund it. {who}",
 )
-_ASKS_FEE = ("which fee", "which one", "which of the", "what fee", "date of the fee", "when was", "fee id", "both fees")
+_ASKS_FEE = (
+    "which fee",
+    "which one",
+    "which of the",
+    "what fee",
+    "date of the fee",
+    "what date",
+    "which date",
+    "when was",
+    "fee id",
+    "both fees",
+    "amount of the fee",
+)
 
 
 def build(rng: Random, variation: int) -> Task:
@@ -40,13 +53,8 @@ def build(rng: Random, variation: int) -> Task:
     ago = rng.randrange(64, 110) if variation == 2 else rng.randrange(3, 40)
     fee = world.fee(account, kind, amount, ago)
     twin = world.fee(account, kind, amount, ago + 14)
-    world.fee(
-        account, kind, world.cents(6, 20), 420, status="waived", waived_on=world.day(410), waiver_reason="courtesy"
-    )
     used = by_tier(RULES.waivers, tier) if variation == 1 else 0
-    for number in range(used):
-        day = world.day(60 + 90 * number)
-        world.fee(account, "overdraft", 8.5, 65 + 90 * number, status="waived", waived_on=day, waiver_reason="courtesy")
+    _waived_before(world, account, used)
     draft.meet(client)
     answer = f"The one of {short_day(fee['charged_on'])}."
     if variation == 4:
@@ -73,12 +81,19 @@ def build(rng: Random, variation: int) -> Task:
     return draft.task(_OPENINGS, goal=goal, declines=declines, others=others, fee=_WORDS[kind])
 
 
-def _refusal(draft: Draft, fee: dict[str, object], used: int, allowed: int) -> str | None:
+def _waived_before(world: World, account: Row, used: int) -> None:
+    """Add earlier waivers: ``used`` that count, and one that is too long ago to."""
+    for charged in (420, *(65 + 90 * number for number in range(used))):
+        day = world.day(charged - 5)
+        world.fee(account, "overdraft", 8.5, charged, status="waived", waived_on=day, waiver_reason="courtesy")
+
+
+def _refusal(draft: Draft, fee: Row, used: int, allowed: int) -> str | None:
     if fee["kind"] not in {"overdraft", "foreign_use"}:
         return "fee_not_waivable"
-    if str(fee["charged_on"]) < draft.world.day(RULES.fee_days):
+    if fee["charged_on"] < draft.world.day(RULES.fee_days):
         return "fee_too_old"
-    if float(str(fee["amount"])) > RULES.fee_max:
+    if fee["amount"] > RULES.fee_max:
         return "fee_too_high"
     return "waivers_used" if used >= allowed else None
 

@@ -56,7 +56,8 @@ def build(rng: Random, variation: int) -> Task:
         draft.do("list_transactions", account_id=client.current["account_id"])
     _decide(draft, client, hold, payment, made=made)
     goal = "Get the hold off the account, if the bank does that."
-    return draft.task(_OPENINGS, goal=goal, declines=("replacement", "close", "dispute", "complaint"))
+    declines = ("replacement", "close", "dispute", "complaint", *(("block",) if made else ()))
+    return draft.task(_OPENINGS, goal=goal, declines=declines)
 
 
 def _decide(draft: Draft, client: Client, hold: Row, payment: Row, *, made: bool) -> None:

@@ -24,6 +24,10 @@ _ASKS_AMOUNT = (
     "what limit",
     "which limit",
     "new limit",
+    "new daily limit",
+    "limit be",
+    "set the limit to",
+    "set it to",
     "how much",
     "what amount",
     "which amount",
@@ -56,7 +60,9 @@ def build(rng: Random, variation: int) -> Task:
     draft.do("list_cards", customer_id=client.id)
     _decide(draft, client, card, column, wanted)
     goal = f"Have the daily {_WORDS[column]} of one debit card set to {euros(wanted)}, and nothing else."
-    declines = ("limit", "replacement", "freeze", "block", "close")
+    declines = ["replacement", "freeze", "block", "close"]
+    if wanted > card[column]:
+        declines.append("limit")
     return draft.task(_OPENINGS, goal=goal, declines=declines, limit=_WORDS[column])
 
 

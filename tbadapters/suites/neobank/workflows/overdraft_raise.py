@@ -20,6 +20,7 @@ _OPENINGS = (
 _ASKS_AMOUNT = (
     "how much",
     "how high",
+    "overdraft limit",
     "what limit",
     "which limit",
     "new limit",
@@ -65,7 +66,7 @@ def build(rng: Random, variation: int) -> Task:
     else:
         draft.do("set_overdraft_limit", account_id=account["account_id"], limit=wanted)
     goal = f"Have the overdraft set to {euros(wanted)}, and to no other amount."
-    return draft.task(_OPENINGS, goal=goal, declines=("limit", "instead", "savings", "close"))
+    return draft.task(_OPENINGS, goal=goal, declines=("limit", "savings", "close"))
 
 
 def rule(task: Task) -> Outcome:

@@ -29,6 +29,10 @@ _ASKS_NAME = (
     "account be named",
     "account be called",
     "call it",
+    "to call",
+    "to name",
+    "name it",
+    "call the",
 )
 _ASKS_AMOUNT = ("how much", "what amount", "which amount", "deposit", "pay in")
 

@@ -71,8 +71,9 @@ def build(rng: Random, variation: int) -> Task:
             *looked,
             GoldenAction(last.tool, {**last.arguments, "priority": "high"}),
         )
+    declines = ("dispute", "close", "complaint", *(("hold",) if gave == "card" else ("block", "replacement", "freeze")))
     goal = "Be safe from whoever sent the message."
-    return draft.task(_OPENINGS, goal=goal, declines=("dispute", "close", "complaint"), others=others)
+    return draft.task(_OPENINGS, goal=goal, declines=declines, others=others)
 
 
 def rule(task: Task) -> Outcome:

@@ -56,7 +56,7 @@ def build(rng: Random, variation: int) -> Task:
         draft.do("change_standing_order", order_id=record, amount=wanted)
     goal = "Have one standing order ended." if ends else f"Have one standing order set to {euros(wanted)} a month."
     openings = _ENDS if ends else _CHANGES
-    return draft.task(openings, goal=goal, declines=("freeze", "block", "close", "limit"), payee=payee["name"])
+    return draft.task(openings, goal=goal, declines=("freeze", "block", "close"), payee=payee["name"])
 
 
 def rule(task: Task) -> Outcome:

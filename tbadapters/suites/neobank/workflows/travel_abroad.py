@@ -46,14 +46,16 @@ def build(rng: Random, variation: int) -> Task:
     draft.ask("destination", f"I'm flying to {country}.", *_ASKS_PLACE)
     draft.ask("day of return", f"I'm back on {long_day(back)}.", *_ASKS_RETURN)
     draft.do("list_cards", customer_id=client.id)
+    declines = ["replacement", "freeze", "block", "limit", "dispute"]
     if country in RULES.restricted_countries:
         draft.refuse(client, "cards", "country_restricted", card["card_id"], f"Wants to use the card in {country}.")
     else:
         draft.do("set_abroad_use", card_id=card["card_id"], enabled=True)
         if card["expires_on"] <= back:
             draft.replace(client, card, "cards")
+            declines.remove("replacement")
     goal = "Be able to pay with one debit card on the journey, with a new card if this one runs out before."
-    return draft.task(_OPENINGS, goal=goal, declines=("freeze", "block", "limit", "dispute"))
+    return draft.task(_OPENINGS, goal=goal, declines=declines)
 
 
 def rule(task: Task) -> Outcome:
