@@ -16,8 +16,9 @@ def unblocked_loop() -> Iterator[BlockBuster]:
     """Fail whatever blocks the loop from code of ours, but for what is meant to."""
     with blockbuster_ctx("tbadapters") as blockbuster:
         for name, function in blockbuster.functions.items():
-            # Suites and agents are imported on the loop's thread, before the first trial.
+            # Suites, agents and entry points are imported on the loop's thread, before the first trial.
             function.can_block_in("tbadapters/evaluate.py", {"_plans"})
+            function.can_block_in("core/plugins.py", {"_points"})
             if name.startswith("sqlite3."):
                 # An in-memory database is queried on the loop: a thread would cost more than the query.
                 for module in ("records.py", "schema.py", "sqlite.py", "database_tools.py"):

@@ -224,12 +224,12 @@ async def _over(talking: asyncio.Task[None], attempt: Attempt, limits: Limits) -
         if not talking.done():
             talking.cancel()
             await asyncio.wait({talking}, timeout=limits.grace)
-        if not talking.done():
-            talking.add_done_callback(_forgotten)
+        talking.add_done_callback(_heard)
     return timed_out
 
 
-def _forgotten(talking: asyncio.Task[None]) -> None:
+def _heard(talking: asyncio.Task[None]) -> None:
+    """Look at how an agent ended, so that asyncio does not complain that nobody did: what stopped it is known."""
     if not talking.cancelled():
         talking.exception()
 
