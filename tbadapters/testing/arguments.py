@@ -31,9 +31,10 @@ def use_of(
 ) -> Use:
     """Return what an argument of a golden call is for.
 
-    ``own_words``: text that the agent has to word itself. It ends in columns that are not compared, or it has several
-    words and can be read nowhere (``known``), so that no agent could be right about its letters. ``selector``: it names
-    a record or field that the call changes, or a natural key of a row that it creates. ``value``: anything else.
+    ``own_words``: text that the agent has to word itself. It ends in free text only, and is no single word that could be
+    got right (a date, an id); or it has several words and can be read nowhere (``known``), so that no agent could be
+    right about its letters. ``selector``: it names a record or field that the call changes, or a natural key of a row
+    that it creates. ``value``: anything else.
     """
     value = call.arguments[argument]
     listed = bool(choices(tool.parameters.get("properties", {}).get(argument, {})))
@@ -45,11 +46,10 @@ def use_of(
 
 def _is_own_words(value: str, call: ToolCall, golden: Replay, rules: Mapping[str, TableRules], known: str) -> bool:
     landed = set(_landed(value, call, golden))
-    if landed:
-        ungraded = {(t, c) for t, c in landed if c in rules[t].free_text | rules[t].volatile}
-        if landed == ungraded:
-            return True
-    return " " in value.strip() and value.casefold() not in known
+    several_words, readable = " " in value.strip(), value.casefold() in known
+    if landed and all(column in rules[table].free_text for table, column in landed):
+        return several_words or not (readable or any(letter.isdigit() for letter in value))
+    return several_words and not readable
 
 
 def _landed(value: str, call: ToolCall, golden: Replay) -> Iterator[tuple[str, str]]:
