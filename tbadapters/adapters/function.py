@@ -71,18 +71,22 @@ class TrialContext:
     def record_usage(self, model: str, usage: Usage | None = None, *, actor: str | None = None) -> None:
         """Record one model request that the agent made, so that it counts towards limits and cost.
 
+        It is recorded even where it was one too many: its tokens are spent.
+
         Args:
             model: The model's name, as prices are looked up by it.
             usage: Its tokens; None where the provider reported none.
             actor: The sub-agent that asked.
 
         Raises:
-            LimitReached: the trial has no request left; let it pass.
+            LimitReached: the trial had no request left; let it pass.
         """
 
         def record() -> None:
-            self._recorder.request_starts(actor)
-            self._recorder.model_request(model, usage, actor=actor)
+            try:
+                self._recorder.request_starts(actor)
+            finally:
+                self._recorder.model_request(model, usage, actor=actor)
 
         record() if _on_event_loop() else anyio.from_thread.run_sync(record)
 

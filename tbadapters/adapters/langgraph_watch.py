@@ -6,6 +6,7 @@ Imports LangChain and LangGraph at the top: ``langgraph.py`` imports this module
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -37,6 +38,14 @@ _FAULTS: tuple[tuple[type[BaseException], type[Fault], str], ...] = (
     (langchain_errors.ModelInvalidRequestError, AgentFault, "invalid_request"),
     (GraphRecursionError, AgentFault, "recursion_limit"),
 )
+
+
+def _not_ours(record: logging.LogRecord) -> bool:
+    return not (isinstance(record.args, tuple) and record.args and record.args[0] == Watch.__name__)
+
+
+# LangChain logs every exception of a handler; ours are limits that are met, which the trial's record tells of.
+logging.getLogger("langchain_core.callbacks.manager").addFilter(_not_ours)
 
 
 class Watch(BaseCallbackHandler):

@@ -155,7 +155,7 @@ async def test_an_argument_may_have_any_name(attempt: FakeAttempt) -> None:
 
 @pytest.mark.parametrize("sync", [False, True])
 async def test_recorded_usage_counts_towards_the_limits(attempt: FakeAttempt, sync: bool) -> None:
-    """``record_usage`` reaches the recorder from the loop and from a worker thread, and a limit ends the turn."""
+    """``record_usage`` reaches the recorder from the loop and from a worker thread; a request beyond the limit ends the turn, its tokens kept."""
     attempt.max_requests = 2
 
     def spend(message: str, ctx: TrialContext) -> str:
@@ -170,8 +170,8 @@ async def test_recorded_usage_counts_towards_the_limits(attempt: FakeAttempt, sy
         await session.send(Message("b"))
         with pytest.raises(LimitReached):
             await session.send(Message("c"))
-    assert attempt.usage == Usage(20, 8, 6, 2)
-    assert [request.model for request in attempt.requests] == ["small", "small"]
+    assert attempt.usage == Usage(30, 12, 9, 3)
+    assert [request.model for request in attempt.requests] == ["small"] * 3
 
 
 async def test_an_agent_may_end_the_conversation(attempt: FakeAttempt) -> None:

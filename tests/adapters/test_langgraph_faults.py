@@ -113,8 +113,10 @@ async def test_a_fault_that_the_author_recovers_from_is_recorded_but_ends_nothin
 
 
 @pytest.mark.parametrize("sync", [False, True])
-async def test_a_limit_that_is_reached_ends_the_run(attempt: FakeAttempt, sync: bool) -> None:
-    """No model request is made beyond the limit, in async and sync graphs, and the limit is what is raised."""
+async def test_a_limit_that_is_reached_ends_the_run(
+    attempt: FakeAttempt, sync: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No model request is made beyond the limit, in async and sync graphs; the limit is raised and logged nowhere."""
     attempt.max_requests = 3
     async with ScriptedModelServer(LOOP) as server:
         raised = await fault_of(attempt, LangGraphAgent(react_graph(chat(server), suite_tools(), sync=sync)))
@@ -122,6 +124,7 @@ async def test_a_limit_that_is_reached_ends_the_run(attempt: FakeAttempt, sync: 
     assert raised.code == "model_requests"
     assert len(server.requests) == 3
     assert attempt.usage == server.totals
+    assert "LimitReached" not in caplog.text
 
 
 async def test_a_limit_that_the_author_swallows_still_ends_the_turn(attempt: FakeAttempt) -> None:
