@@ -108,9 +108,8 @@ def observe_transport(hook: TransportHook) -> Iterator[None]:
 def _targets() -> Iterator[tuple[type, str, Callable[[Any], Any]]]:
     seen: set[type] = set()
     for library in LIBRARIES:
-        try:
-            module = importlib.import_module(library)
-        except ImportError:
+        module = _module(library)
+        if module is None:
             continue
         for owner, name, wrap in (
             (module.AsyncHTTPTransport, "handle_async_request", _wrap_async),
@@ -119,6 +118,15 @@ def _targets() -> Iterator[tuple[type, str, Callable[[Any], Any]]]:
             if owner not in seen:  # httpx2 can stand in for httpx
                 seen.add(owner)
                 yield owner, name, wrap
+
+
+@cache
+def _module(library: str) -> Any:
+    """Return a library, or None where it is not installed; it is looked for once."""
+    try:
+        return importlib.import_module(library)
+    except ImportError:
+        return None
 
 
 class _Watch:

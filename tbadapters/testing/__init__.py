@@ -2,6 +2,9 @@
 
 from tbadapters.testing.faults import Faults
 from tbadapters.testing.model_server import ScriptedModelServer
+from tbadapters.testing.outcomes import FLAWS, Flaw, Outcomes
+from tbadapters.testing.policies import GoldenPolicy
+from tbadapters.testing.scripts import Injected, Script
 from tbadapters.testing.server_log import Exchange
 from tbadapters.testing.turns import (
     Call,
@@ -15,15 +18,21 @@ from tbadapters.testing.turns import (
 )
 
 __all__ = [
+    "FLAWS",
     "Call",
     "Exchange",
     "FaultKind",
     "Faults",
     "FixedPolicy",
+    "Flaw",
+    "GoldenPolicy",
+    "Injected",
     "ModelTurn",
     "OfferedTool",
+    "Outcomes",
     "Policy",
     "Reply",
+    "Script",
     "ScriptedModelServer",
     "TurnMessage",
 ]

@@ -9,6 +9,7 @@ agent that blocks its loop does not block the server.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Iterable, Mapping
@@ -87,9 +88,8 @@ class ScriptedModelServer:
         listener = _listen()
         self._port = listener.getsockname()[1]
         server = _Server(self._endpoints.app())
-        thread = threading.Thread(target=server.run, args=([listener],), name="scripted-model-server", daemon=True)
+        thread = threading.Thread(target=server.serve_on, args=(listener,), name="scripted-model-server", daemon=True)
         thread.start()
-        self._stack.callback(listener.close)
         self._stack.callback(server.stop, thread)
         self._stack.enter_context(observe_transport(TrialHeader(HOST, self._port)))
         return self
@@ -132,7 +132,22 @@ class _Server(uvicorn.Server):
             )
         )
 
+    def serve_on(self, listener: socket.socket) -> None:
+        """Serve until stopped; closes the listening socket, also when stopped before the start."""
+        with listener:
+            self.run([listener])
+
     def stop(self, thread: threading.Thread) -> None:
+        """End the thread and wait for it; where that would block an event loop, it ends by itself a moment later."""
         self.should_exit = True
         self.force_exit = True
-        thread.join(STOP_SECONDS)
+        if not _in_a_loop():
+            thread.join(STOP_SECONDS)
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

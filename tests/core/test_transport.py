@@ -10,6 +10,7 @@ import httpx2
 import openai
 import pytest
 
+from tbadapters.core import transport_hooks
 from tbadapters.core.errors import AccessFault, ProviderFault
 from tbadapters.core.transport import ProviderFaults, TransportHook, observe_transport
 from tbadapters.core.transport_hooks import _decoded
@@ -131,10 +132,12 @@ async def test_same_hook_twice_is_told_once():
 def test_missing_library_is_no_error(monkeypatch):
     """A library that is not installed is passed over."""
     monkeypatch.setitem(sys.modules, "httpx", None)
+    transport_hooks._module.cache_clear()
     before = httpx2.HTTPTransport.handle_request
     with observe_transport(Events()):
         assert httpx2.HTTPTransport.handle_request is not before
     assert httpx2.HTTPTransport.handle_request is before
+    transport_hooks._module.cache_clear()
 
 
 @pytest.mark.parametrize("library", [httpx, httpx2])
