@@ -11,22 +11,20 @@ without a spoilt action is left out, as a failed call leaves nothing behind.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Coroutine, Hashable, Mapping, Sequence
+from collections.abc import Coroutine, Hashable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Literal, TypeVar
 
 from tbadapters.core.errors import UsageError
-from tbadapters.core.golden import Replay, replay, replay_golden
-from tbadapters.core.grading import Evidence, Expectation, GoldenAction, Grader, Verdict
-from tbadapters.core.messages import Message
-from tbadapters.core.state import EffectKind, State, TableRules
-from tbadapters.core.state_grader import laid_over
+from tbadapters.core.golden import Replay
+from tbadapters.core.grading import GoldenAction, Verdict
+from tbadapters.core.state import EffectKind, TableRules
 from tbadapters.core.suite import Suite, Task
-from tbadapters.core.tools import ToolCall
 from tbadapters.core.values import canonical
-from tbadapters.testing.arguments import Template, known_text, templates, use_of
-from tbadapters.testing.steps import Step, dependents, playable, referred_to, steps_of
+from tbadapters.testing.arguments import Template, templates, use_of
+from tbadapters.testing.playing import ALL, Golden, Played, Player
+from tbadapters.testing.steps import Step, dependents, playable
 from tbadapters.testing.variants import variants
 
 Flaw = Literal["dropped", "altered", "extra", "reordered", "reworded"]
@@ -34,7 +32,6 @@ Kind = Literal["value", "selector"]
 Result = TypeVar("Result")
 _EXTRAS_TRIED = 120
 _VARIANTS_TRIED = 40
-_ALL = -1
 _OTHER_WORDS = "Put in other words: done as the policy says, see the conversation."
 
 
@@ -71,60 +68,6 @@ class Mutation:
     after: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Golden:
-    """One end state of a task, executed.
-
-    Attributes:
-        task: The task.
-        steps: Its golden actions.
-        name: The end state's name.
-        done: What executing them did.
-        expected: The records that are right: what they left, declared rows laid over it.
-        grader: Grades by this end state alone.
-        task_grader: Grades by all that the task allows.
-        known: All text that an agent can read in the task.
-    """
-
-    task: Task
-    steps: tuple[Step, ...]
-    name: str
-    done: Replay
-    expected: State
-    grader: Grader
-    task_grader: Grader
-    known: str
-
-    @property
-    def writing(self) -> list[int]:
-        """Places of the actions that changed state."""
-        return [call.index for call in self.done.calls if call.wrote]
-
-    @property
-    def idle(self) -> set[int]:
-        """Places of the actions that changed nothing and that no other refers to: nothing depends on them."""
-        return {place for place, _ in enumerate(self.steps)} - set(self.writing) - referred_to(self.steps)
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """A sequence of steps that the tools accepted, and how it differs from the golden end state.
-
-    Attributes:
-        steps: The steps.
-        calls: The executed calls by the steps' ids; idle steps were not executed.
-        done: What they did.
-        verdict: The verdict of the task's grader.
-        effects: Classes of the effects against the one golden end state.
-    """
-
-    steps: tuple[Step, ...]
-    calls: Mapping[int, ToolCall]
-    done: Replay
-    verdict: Verdict
-    effects: frozenset[EffectKind]
-
-
 class Mutator:
     """Mutations of a suite's tasks, the same for the same seed.
 
@@ -141,7 +84,7 @@ class Mutator:
         self._seed = seed
         self._tools = {tool.name: tool for tool in suite.tool_list}
         self.rules: Mapping[str, TableRules] = getattr(suite.backend, "rules", {})
-        self._golden: dict[tuple[str, int], Golden] = {}
+        self._player = Player(suite)
         self._templates: dict[bool, list[Template]] = {}
 
     async def golden(self, task: Task, *, end_state: int = 0) -> Golden:
@@ -150,27 +93,7 @@ class Mutator:
         Raises:
             SuiteError: a golden action errors.
         """
-        known = self._golden.get((task.id, end_state))
-        if known is None:
-            ends = task.expectation.end_states
-            end, alone = ends[end_state], task
-            if len(ends) > 1:
-                alone = replace(task, expectation=Expectation((ends[end_state],), task.expectation.required_facts))
-            task_grader = self._suite.backend.grader(task)
-            grader = task_grader if alone is task else self._suite.backend.grader(alone)
-            done = await replay_golden(self._suite.backend.open, task, end.actions)
-            text = known_text(task, self._suite.policy, done.initial)
-            known = self._golden[task.id, end_state] = Golden(
-                task,
-                steps_of(end.actions),
-                end.name,
-                done,
-                laid_over(done.final, end.rows),
-                grader,
-                task_grader,
-                text,
-            )
-        return known
+        return await self._player.golden(task, end_state=end_state)
 
     async def dropped(self, task: Task, *, end_state: int = 0) -> list[Mutation]:
         """Return the golden actions without each writing one in turn."""
@@ -178,7 +101,7 @@ class Mutator:
         found = []
         for place in golden.writing:
             gone = dependents(golden.steps, {place})
-            played = await self._play(golden, [step for step in golden.steps if step.id not in gone])
+            played = await self._player.play(golden, [step for step in golden.steps if step.id not in gone])
             if played:
                 found.append(_mutation(golden, "dropped", played, golden.done.calls[place].name, place))
         return found
@@ -216,7 +139,7 @@ class Mutator:
             if arguments is None:
                 continue
             step = Step(len(golden.steps), GoldenAction(template.tool, arguments))
-            played = await self._play(golden, [*golden.steps, step], keep=step.id)
+            played = await self._player.play(golden, [*golden.steps, step], keep=step.id)
             if played and _unrelated(played, touched, known=any(m.actions[-1] == step.action for m in found)):
                 found.append(_mutation(golden, "extra", played, template.tool, None, index=len(played.steps) - 1))
             if len(found) == count:
@@ -233,7 +156,7 @@ class Mutator:
         for first, second in zip(golden.writing, golden.writing[1:], strict=False):
             steps = list(golden.steps)
             steps.insert(first, steps.pop(second))
-            played = await self._play(golden, steps, keep=_ALL)
+            played = await self._player.play(golden, steps, keep=ALL)
             if played and _same_rows(golden.done, played.done, self.rules):
                 found.append(
                     _mutation(golden, "reordered", played, golden.done.calls[second].name, second, index=first)
@@ -251,7 +174,7 @@ class Mutator:
                     touched.append(place)
         if not touched:
             return []
-        played = await self._play(golden, steps, keep=_ALL)
+        played = await self._player.play(golden, steps, keep=ALL)
         name = golden.done.calls[touched[0]].name
         return [_mutation(golden, "reworded", played, name, touched[0], index=touched[0])] if played else []
 
@@ -268,8 +191,8 @@ class Mutator:
         for _, (path, other) in zip(range(_VARIANTS_TRIED), tries, strict=False):
             steps = list(golden.steps)
             steps[place] = steps[place].with_argument(argument, other)
-            played = await self._play(golden, steps, keep=place)
-            if played and _counts(golden, played, place):
+            played = await self._player.play(golden, steps, keep=place)
+            if played and _counts(golden, played, place, argument, use):
                 kind: Kind = "selector" if use == "selector" else "value"
                 mutation = _mutation(golden, "altered", played, call.name, place, index=_place_of(played, place))
                 before, after = call.arguments[argument], played.calls[place].arguments[argument]
@@ -277,38 +200,6 @@ class Mutator:
             if len(found) == per_argument:
                 break
         return found
-
-    async def _play(self, golden: Golden, steps: Sequence[Step], *, keep: int | None = None) -> Played | None:
-        """Execute steps, leaving out those that the tools refuse; None where a step that must be kept is refused.
-
-        Args:
-            golden: The end state that they come from.
-            steps: The steps.
-            keep: Id of the step that must be accepted; ``_ALL`` for each of them.
-        """
-        remaining = list(steps)
-        idle = golden.idle - {keep}
-        while playable(remaining) is not None:
-            executed = [step for step in remaining if step.id not in idle]
-            done = await replay(self._suite.backend.open, golden.task, playable(executed) or ())
-            if done.error is None:
-                return await self._graded(golden, remaining, executed, done)
-            refused = executed[done.error.index].id
-            if keep in {refused, _ALL}:
-                return None
-            gone = dependents(remaining, {refused})
-            if keep in gone:
-                return None
-            remaining = [step for step in remaining if step.id not in gone]
-        return None
-
-    async def _graded(self, golden: Golden, steps: Sequence[Step], executed: Sequence[Step], done: Replay) -> Played:
-        said = tuple(Message(fact.any_of[0], "agent") for fact in golden.task.expectation.required_facts)
-        evidence = Evidence(done.initial, done.final, done.calls, said)
-        own = await golden.grader.grade(evidence)
-        verdict = own if golden.grader is golden.task_grader else await golden.task_grader.grade(evidence)
-        calls = {step.id: call for step, call in zip(executed, done.calls, strict=True)}
-        return Played(tuple(steps), calls, done, verdict, frozenset(effect.kind for effect in own.effects))
 
     async def templates(self, *, writing: bool) -> list[Template]:
         """Return the writing (or else the reading) calls of the suite's golden actions, to be tried on other records."""
@@ -352,17 +243,27 @@ def _mutation(
     golden: Golden, flaw: Flaw, played: Played, tool: str, golden_index: int | None, *, index: int | None = None
 ) -> Mutation:
     actions = playable(played.steps) or ()
-    return Mutation(golden.task.id, flaw, actions, tool, golden_index, index, played.effects, played.verdict)
+    return Mutation(golden.task.id, flaw, actions, tool, golden_index, index, played.classes, played.verdict)
 
 
 def _place_of(played: Played, step_id: int) -> int:
     return next(place for place, step in enumerate(played.steps) if step.id == step_id)
 
 
-def _counts(golden: Golden, played: Played, place: int) -> bool:
-    """Return whether an altered action still changes something and does not lead to another allowed end state."""
-    wrote = played.calls[place].wrote
-    return wrote and not (played.verdict.passed and played.verdict.end_state != golden.name)
+def _counts(golden: Golden, played: Played, place: int, argument: str, use: str) -> bool:
+    """Return whether an altered argument is a mistake of its own kind, and not no mistake or another one.
+
+    It is none where nothing is changed any more, where another allowed end state is reached, where another golden action
+    chooses the very record, and where a field is only left at the value that it had.
+    """
+    call = played.calls[place]
+    if not call.wrote or (played.verdict.passed and played.verdict.end_state != golden.name):
+        return False
+    after = canonical(call.arguments[argument])
+    if use == "selector":
+        others = (c for c in golden.done.calls if c.wrote and c.name == call.name and c.index != place)
+        return all(canonical(other.arguments.get(argument)) != after for other in others)
+    return not any(e.kind == "missing" and canonical(e.initial) == after for e in played.effects)
 
 
 def _unrelated(played: Played, touched: set[tuple[str, str]], *, known: bool) -> bool:
