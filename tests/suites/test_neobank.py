@@ -1,5 +1,6 @@
 """Promises of the neobank suite: what its tasks are, and that they are what they say."""
 
+import itertools
 import re
 from collections import Counter
 from dataclasses import fields, replace
@@ -7,6 +8,7 @@ from typing import get_args
 
 import pytest
 
+from tbadapters.core.grading import Evidence, Ref
 from tbadapters.core.users import ScriptedUser
 from tbadapters.suites import load_suite
 from tbadapters.suites.neobank import load
@@ -280,6 +282,26 @@ async def test_the_user_understands_how_agents_ask(suite, topic):
 def test_every_fact_that_must_be_asked_for_has_questions(suite):
     """The questions above leave no topic out."""
     assert {topic for task in suite.tasks for topic in task.needs_asking} == set(QUESTIONS)
+
+
+async def test_every_order_that_the_tools_accept_is_right(suite):
+    """The policy prescribes no order: writing actions in any order that works end in the same graded state."""
+    tried = 0
+    for task in suite.tasks:
+        actions = task.expectation.end_states[0].actions
+        writing = [a for a in actions if next(t for t in suite.tool_list if t.name == a.tool).writes]
+        if any(isinstance(value, Ref) for action in writing for value in action.arguments.values()):
+            continue
+        for order in itertools.permutations(writing):
+            async with suite.backend.open(task) as sandbox:
+                initial = await sandbox.state()
+                results = [await sandbox.call(action.tool, action.arguments) for action in order]
+                final = await sandbox.state()
+            if not any(result.is_error for result in results):
+                verdict = await suite.backend.grader(task).grade(Evidence(initial, final, (), ()))
+                assert verdict.effects == (), (task.id, [action.tool for action in order])
+                tried += 1
+    assert tried > 150
 
 
 @pytest.mark.timeout(240)

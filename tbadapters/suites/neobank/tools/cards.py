@@ -98,11 +98,12 @@ async def set_atm_limit(db: Records, card_id: CardId, amount: DailyAmount) -> di
 async def set_abroad_use(
     db: Records, card_id: CardId, enabled: Annotated[bool, Field(description="Whether the card works abroad.")]
 ) -> dict[str, Any]:
-    """Switch the use of a card abroad on or off."""
+    """Switch the use of a card abroad, and of its replacement if one was ordered, on or off."""
     card = _usable(db, card_id)
     if bool(card["abroad_use"]) == enabled:
         raise ToolError(f"Use abroad of the card {card_id} is {'on' if enabled else 'off'} already.")
-    db.update("cards", card_id, abroad_use=int(enabled))
+    # A replacement that was ordered takes its card's settings over, whichever was done first.
+    db.run("UPDATE cards SET abroad_use = ? WHERE ? IN (card_id, replaces_card_id)", int(enabled), card_id)
     return {"card_id": card_id, "abroad_use": enabled}
 
 

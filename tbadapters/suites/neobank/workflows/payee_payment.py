@@ -56,8 +56,7 @@ def _decide(draft: Draft, client: Client, payee: Row, amount: int) -> None:
     elif amount > by_tier(RULES.payment_max, client.row["tier"]):
         draft.refuse(client, "transfers", "above_payment_limit", record, "More than the tier allows.")
     else:
-        arguments = {"account_id": account["account_id"], "payee_id": record, "amount": amount}
-        draft.do("pay_payee", **arguments, reference="Thanks")
+        draft.do("pay_payee", account_id=account["account_id"], payee_id=record, amount=amount)
 
 
 def rule(task: Task) -> Outcome:
