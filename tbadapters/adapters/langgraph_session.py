@@ -22,7 +22,7 @@ from langgraph.pregel import Pregel
 from langsmith.run_helpers import get_tracing_context, tracing_context
 
 from tbadapters.adapters.langgraph_approvals import PendingApprovals, denied, stopped_before
-from tbadapters.adapters.langgraph_tools import ROOT, Replay, graphs_in, replay
+from tbadapters.adapters.langgraph_tools import ROOT, PlayedTurn, graphs_in, played_turn
 from tbadapters.adapters.langgraph_watch import Watch
 from tbadapters.core.agent import Approvals, Ended, NeedsApproval, Recorder, Said, TaskBrief
 from tbadapters.core.errors import AgentFault
@@ -50,24 +50,25 @@ class GraphSession:
         self, graph: Pregel[Any, Any, Any, Any], options: SessionOptions, brief: TaskBrief, recorder: Recorder
     ) -> None:
         self._options, self._brief = options, brief
-        self._watch = Watch(recorder, None if options.input else brief.instructions)
+        self._played = PlayedTurn()
+        self._watch = Watch(recorder, None if options.input else brief.instructions, self._played.blocking)
         self._graph = _with_memory(graph, recorder)
         self._config = _config(options.config, brief, self._watch, graph.name)
         self._stops = any(part.interrupt_before_nodes or part.interrupt_after_nodes for part in graphs_in(graph))
         self._overwrites = isinstance(graph.channels.get("messages"), LastValue)
         self._messages = _opening(brief)  # to be sent before the next user message
-        self._pending, self._replay = PendingApprovals(), Replay()
+        self._pending = PendingApprovals()
 
     async def send(self, turn: Message | Approvals) -> Said | NeedsApproval | Ended:
         """See ``AgentSession.send``."""
-        token = replay.set(self._replay)
+        token = played_turn.set(self._played)
         try:
             with _tracing(on=self._options.tracing):
                 answer = await self._answer(turn)
         except Exception as error:
             raise self._watch.stop or self._watch.fault_of(error) from error
         finally:
-            replay.reset(token)
+            played_turn.reset(token)
         if self._watch.stop is not None:  # the author's code swallowed it
             raise self._watch.stop
         return answer
@@ -86,15 +87,15 @@ class GraphSession:
 
     def _turn(self, text: str) -> Any:
         self._pending = PendingApprovals()
-        self._replay.resuming = False
-        self._replay.results.clear()
+        self._played.resuming = False
+        self._played.results.clear()
         if self._options.input is not None:
             return self._options.input(text, self._brief)
         before, self._messages = self._messages, []
         return {"messages": [*before, HumanMessage(text)]}
 
     async def _resumption(self, turn: Approvals) -> Any:
-        self._replay.resuming = True
+        self._played.resuming = True
         if self._pending.interrupts:
             return self._pending.resumed(turn.decisions)
         if all(turn.decisions.values()):

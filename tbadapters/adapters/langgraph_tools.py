@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FunctionType, MethodType
 from typing import Any
+from uuid import UUID
 
 from langchain_core.runnables import (
     Runnable,
@@ -29,6 +30,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 from langgraph.types import interrupt
 
+from tbadapters.core.errors import AgentFault
 from tbadapters.core.tools import Tool, ToolResult
 
 APPROVAL = "tbadapters_approval"  # marks the interrupts that our own tools raise
@@ -38,17 +40,23 @@ _DEPTH = 4  # functions that call functions that hold tools
 
 
 @dataclass
-class Replay:
-    """Results of one user turn, for a tool node that is executed again after an interrupt.
+class PlayedTurn:
+    """The user turn that is being played in this context.
 
     LangGraph resumes a node from its beginning: calls that were answered beside the interrupting one come again.
+
+    Attributes:
+        results: What the turn's calls were answered.
+        resuming: Whether an interrupted node is executed again.
+        blocking: The runs that block the event loop, because they were invoked synchronously in async code.
     """
 
     results: dict[str, ToolResult] = field(default_factory=dict)
     resuming: bool = False
+    blocking: set[UUID] = field(default_factory=set)
 
 
-replay: ContextVar[Replay | None] = ContextVar("tbadapters_langgraph_replay", default=None)
+played_turn: ContextVar[PlayedTurn | None] = ContextVar("tbadapters_langgraph_turn", default=None)
 _call_id: ContextVar[str | None] = ContextVar("tbadapters_langgraph_call_id", default=None)
 
 
@@ -74,13 +82,20 @@ class SuiteTool(BaseTool):
         return self._after(arguments, result)
 
     def _run(self, /, **arguments: Any) -> str:
+        turn = played_turn.get()
+        if turn is not None and turn.blocking:  # the call would wait for the loop, and the loop for the call
+            raise AgentFault(
+                f"{self.name} was called by a graph that was invoked synchronously in an async node: "
+                "use `await graph.ainvoke(...)` there.",
+                code="blocked_loop",
+            )
         result = self._before(arguments)
         if result is None:
             result = self.suite_tool.call_sync(arguments, actor=actor_of(ensure_config().get("metadata")))
         return self._after(arguments, result)
 
     def _before(self, arguments: Mapping[str, Any]) -> ToolResult | None:
-        turn = replay.get()
+        turn = played_turn.get()
         if turn is not None and turn.resuming:
             earlier = turn.results.pop(self._key(arguments), None)
             if earlier is not None:
@@ -88,7 +103,7 @@ class SuiteTool(BaseTool):
         return self._declined(arguments) if self.suite_tool.needs_approval else None
 
     def _after(self, arguments: Mapping[str, Any], result: ToolResult) -> str:
-        if (turn := replay.get()) is not None:
+        if (turn := played_turn.get()) is not None:
             turn.results[self._key(arguments)] = result
         if result.is_error:
             raise ToolException(result.text)

@@ -6,6 +6,7 @@ Imports LangChain and LangGraph at the top: ``langgraph.py`` imports this module
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from uuid import UUID
 
 from langchain_core import exceptions as langchain_errors
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.callbacks.manager import handle_event
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import LLMResult
 from langgraph.errors import GraphRecursionError
@@ -58,16 +60,18 @@ class Watch(BaseCallbackHandler):
     raise_error = True  # else LangChain logs a limit that is reached and goes on
     run_inline = True  # else every event costs a thread
 
-    def __init__(self, recorder: Recorder, policy: str | None) -> None:
+    def __init__(self, recorder: Recorder, policy: str | None, blocking: set[UUID]) -> None:
         self.stop: Fault | None = None
         self._recorder = recorder
         self._policy = policy
+        self._blocking = blocking
         self._pending: dict[UUID, tuple[str, str | None]] = {}
         self._failed: list[tuple[BaseException, Fault]] = []
         self._noted: set[str] = set()
         # Sync nodes run in worker threads, and their events with them.
         self._one_at_a_time = threading.Lock()
         self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
 
     def fault_of(self, error: BaseException) -> Fault:
         """Return the fault for an exception that escaped from the graph."""
@@ -89,6 +93,10 @@ class Watch(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Count a request that starts."""
+        if self._blocks_loop():
+            self._note(
+                "A node calls its model synchronously in async code, and all trials wait: use `await ...ainvoke`."
+            )
         self._starts(run_id, metadata, kwargs)
         self._look_for_policy([message.text for batch in messages for message in batch], actor_of(metadata))
 
@@ -128,6 +136,19 @@ class Watch(BaseCallbackHandler):
             self._failed.append((error, fault))
         self._report(lambda: self._recorder.model_request(model, None, fault=fault, actor=actor))
 
+    def on_chain_start(self, serialized: dict[str, Any] | None, inputs: Any, *, run_id: UUID, **_: Any) -> None:  # noqa: ARG002  # the event's signature
+        """Keep a run that was invoked synchronously in async code: it blocks the loop until it ends."""
+        if self._blocks_loop():
+            self._blocking.add(run_id)
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:  # noqa: ARG002  # the event's signature
+        """Forget a blocking run that ended."""
+        self._blocking.discard(run_id)
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:  # noqa: ARG002  # the event's signature
+        """Forget a blocking run that failed."""
+        self._blocking.discard(run_id)
+
     def on_tool_error(self, error: BaseException, **_: Any) -> None:
         """Keep a fault that a tool node may be about to turn into a message."""
         if isinstance(error, Fault):
@@ -141,6 +162,14 @@ class Watch(BaseCallbackHandler):
         actor = actor_of(metadata)
         self._report(lambda: self._recorder.request_starts(actor))
         self._pending[run_id] = (str(model), actor)
+
+    def _blocks_loop(self) -> bool:
+        """Whether the event comes from a synchronous call on the event loop's thread."""
+        event = inspect.currentframe()
+        caller = event.f_back.f_back if event and event.f_back else None
+        return (
+            threading.get_ident() == self._loop_thread and caller is not None and caller.f_code is handle_event.__code__
+        )
 
     def _report(self, say: Callable[[], None]) -> None:
         with self._one_at_a_time:

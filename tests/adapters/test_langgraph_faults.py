@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from blockbuster import BlockBuster
 from conftest import TOOLS, FakeAttempt
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
@@ -180,6 +181,29 @@ async def test_an_exception_in_the_agents_own_code_is_its_fault(attempt: FakeAtt
     raised = await fault_of(attempt, LangGraphAgent(graph.compile(), tools="suite"))
     assert type(raised) is AgentFault
     assert str(raised) == "KeyError: 'customer'"
+
+
+async def test_a_graph_invoked_synchronously_in_an_async_node_is_told_so_instead_of_hanging(
+    attempt: FakeAttempt, unblocked_loop: BlockBuster
+) -> None:
+    """Its tool calls would wait for the loop that waits for them; the sentence says what to write."""
+    async with ScriptedModelServer(FixedPolicy([Reply(tool_calls=[BALANCE]), "Done."])) as server:
+        unblocked_loop.deactivate()
+        model = chat(server)
+        inner = create_agent(model, suite_tools())
+
+        async def work(state: MessagesState) -> dict[str, Any]:
+            return {"messages": inner.invoke({"messages": state["messages"]})["messages"]}  # type: ignore[arg-type,dict-item]
+
+        graph = StateGraph(MessagesState)
+        graph.add_node("work", work)
+        graph.add_edge(START, "work")
+        raised = await fault_of(attempt, LangGraphAgent(graph.compile(), tools="suite"))
+        model.root_client.close()
+    assert (type(raised), raised.code) == (AgentFault, "blocked_loop"), raised
+    assert "await graph.ainvoke" in str(raised)
+    assert len(attempt.notes) == 1
+    assert "calls its model synchronously in async code" in attempt.notes[0]
 
 
 async def test_the_frameworks_own_step_limit_is_above_ours_unless_the_author_sets_it(attempt: FakeAttempt) -> None:
