@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-
 import anyio
 import anyio.lowlevel
+import openai_agents_stage
 import pytest
-from agents import (
-    Agent,
-    GuardrailFunctionOutput,
-    InputGuardrail,
-    ModelSettings,
-    OpenAIChatCompletionsModel,
-    OpenAIResponsesModel,
-    OutputGuardrail,
-)
-from openai import AsyncOpenAI
+from agents import GuardrailFunctionOutput, InputGuardrail, ModelSettings, OutputGuardrail
 
 from tbadapters.adapters.openai_agents import OpenAIAgentsAgent, tools
 from tbadapters.core.agent import Approvals, Said
@@ -32,43 +21,11 @@ from tbadapters.core.errors import (
 from tbadapters.core.limits import Limits
 from tbadapters.core.messages import Message
 from tbadapters.core.tools import ToolResult
-from tbadapters.testing.faults import Faults
-from tbadapters.testing.model_server import ScriptedModelServer
-from tbadapters.testing.turns import Call, ModelTurn, Reply
+from tbadapters.testing.turns import Call, Reply
 
+stage = openai_agents_stage.stage
 CALL = Reply(tool_calls=[("get_balance", {"account": "A-1"})])
 ASK = Reply(tool_calls=[("ask_clerk", {"input": "x"})])
-
-
-class Stage:
-    """A server, and agents whose models are on it."""
-
-    def __init__(self, server: ScriptedModelServer, client: AsyncOpenAI, model: Callable) -> None:
-        self.server, self._client, self._model = server, client, model
-
-    def agent(self, name: str, **options) -> Agent:
-        return Agent(name, model=self._model(name, self._client), **options)
-
-    def asked(self, model: str) -> list[ModelTurn]:
-        return [exchange.turn for exchange in self.server.requests if exchange.model == model]
-
-
-@pytest.fixture(params=[OpenAIChatCompletionsModel, OpenAIResponsesModel], ids=["chat", "responses"])
-def stage(request) -> Callable:
-    @asynccontextmanager
-    async def staged(*, client_options=None, **scripts) -> AsyncIterator[Stage]:
-        def play(script: list) -> Callable:
-            return lambda turn: script[min(turn.replies, len(script) - 1)]
-
-        policies = {name: play(script) for name, script in scripts.items()}
-        options = {"api_key": "any", "max_retries": 0, **(client_options or {})}
-        async with (
-            ScriptedModelServer(policies, faults=Faults(stall_seconds=2, retry_after=7)) as server,
-            AsyncOpenAI(base_url=server.url, **options) as client,
-        ):
-            yield Stage(server, client, request.param)
-
-    return staged
 
 
 @pytest.mark.parametrize(
@@ -88,7 +45,7 @@ def stage(request) -> Callable:
 )
 async def test_a_failed_model_request_has_its_owner(stage, attempt, fault, owner, code):
     """An endpoint's failure is the provider's, a full context the agent's; what was used before is recorded exactly."""
-    async with stage(client_options={"timeout": 0.4}, bank=[CALL, Reply(fault=fault)]) as on:
+    async with stage(seconds=0.4, bank=[CALL, Reply(fault=fault)]) as on:
         async with attempt.session(OpenAIAgentsAgent(on.agent("bank"))) as session:
             with pytest.raises(owner) as caught:
                 await session.send(Message("Hi."))
@@ -163,14 +120,15 @@ async def test_an_exception_in_the_authors_code_is_the_agents(stage, attempt):
     assert (type(caught.value), caught.value.code) == (AgentFault, "exception")
 
 
-@pytest.mark.parametrize("place", ["itself", "sub-agent"])
+@pytest.mark.parametrize("place", ["itself", "sub-agent", "last sub-agent"])
 async def test_our_limit_ends_the_attempt(stage, attempt, place):
     """The core's limit of model requests ends the run, in a sub-agent too, before a further model is asked."""
     attempt.max_requests = 3
     async with stage(bank=[CALL], boss=[ASK], clerk=[CALL]) as on:
-        boss = on.agent("boss", tools=[on.agent("clerk", tools=tools(attempt.tools)).as_tool("ask_clerk", "Ask.")])
-        agent = on.agent("bank") if place == "itself" else boss
-        async with attempt.session(OpenAIAgentsAgent(agent)) as session:
+        behavior = "stop_on_first_tool" if place == "last sub-agent" else "run_llm_again"
+        clerk = on.agent("clerk", tools=tools(attempt.tools)).as_tool("ask_clerk", "Ask.")
+        boss = on.agent("boss", tools=[clerk], tool_use_behavior=behavior)
+        async with attempt.session(OpenAIAgentsAgent(on.agent("bank") if place == "itself" else boss)) as session:
             with pytest.raises(LimitReached):
                 await session.send(Message("Hi."))
         assert len(on.server.requests) == 3
@@ -202,23 +160,28 @@ async def test_a_tools_error_is_read_by_the_model(stage, attempt):
     async with stage(bank=[CALL, Reply(tool_calls=CALL.tool_calls, fault="malformed_json"), "Sorry."]) as on:
         async with attempt.session(OpenAIAgentsAgent(on.agent("bank"))) as session:
             assert await session.send(Message("Hi.")) == Said("Sorry.")
-        read = [m.text for m in on.asked("bank")[-1].messages if m.role == "tool"]
+        read = [m.text for m in on.seen("bank")[-1].messages if m.role == "tool"]
     assert read[0] == "No such account."
     assert read[1].startswith("The arguments of get_balance are no valid JSON")
     assert len(attempt.calls) == 1
 
 
-@pytest.mark.parametrize("place", ["itself", "sub-agent"])
+@pytest.mark.parametrize("place", ["itself", "sub-agent", "last sub-agent"])
 async def test_a_sandboxs_fault_in_a_tool_passes(stage, attempt, place):
-    """A sandbox that dies inside a tool ends the attempt as its own fault, though a sub-agent's caller is told politely."""
-    attempt.answers["get_balance"] = SandboxFault("The server died.")
+    """A sandbox that dies inside a tool ends the run at once, as it is, though a sub-agent's caller is told politely."""
+    attempt.answers["get_balance"] = dead = SandboxFault("The server died.")
     async with stage(bank=[CALL, "Fine."], boss=[ASK, "Fine."], clerk=[CALL, "Fine."]) as on:
-        boss = on.agent("boss", tools=[on.agent("clerk", tools=tools(attempt.tools)).as_tool("ask_clerk", "Ask.")])
+        behavior = "stop_on_first_tool" if place == "last sub-agent" else "run_llm_again"
+        clerk = on.agent("clerk", tools=tools(attempt.tools)).as_tool("ask_clerk", "Ask.")
+        boss = on.agent("boss", tools=[clerk], tool_use_behavior=behavior)
         agent = on.agent("bank") if place == "itself" else boss
         async with attempt.session(OpenAIAgentsAgent(agent)) as session:
-            with pytest.raises(SandboxFault, match=r"The server died\."):
+            with pytest.raises(SandboxFault) as caught:
                 await session.send(Message("Hi."))
+        assert len(on.server.requests) == (1 if place == "itself" else 2)
         assert attempt.usage == on.server.totals
+    assert caught.value is dead
+    assert dead.__cause__ is None
 
 
 async def test_a_sub_agents_swallowed_fault_is_recorded(stage, attempt):
