@@ -16,6 +16,7 @@ from tbadapters.core.grading import EndState, Expectation, GoldenAction, Ref
 from tbadapters.core.messages import Usage
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.result import RunResult, TaskInfo
+from tbadapters.core.statistics import clopper_pearson
 from tbadapters.core.suite import Task, UserBrief
 
 T, F, N = True, False, None
@@ -58,6 +59,8 @@ def test_faulted_attempts_are_accounted_apart():
     found = result_of([[T, N]])
     found = replace(found, faulted=(record("bank/t0", 0, None, usage=Usage(7, 0, 0)),))
     assert found.usage == Usage(1010, 400, 105, 20)
+    assert found.figures.cost_per_success.value == 0.002
+    assert found.figures.tokens_per_success.value == 1115
     apart = found.to_dict()["spent"]["without_verdict"]
     assert apart["attempts"] == 2
     assert apart["usage"]["input_tokens"] == 7 + 10 + 1010
@@ -70,6 +73,7 @@ def test_missing_trials_are_shown():
     assert found.pass_at_1 == 1.0
     assert found.figures.pass_at_1.bounds == (0.5, 1.0)
     assert found.observed_all.undetermined == 2
+    assert result_of([[T, T], [T, N], [F, T]]).observed_all.interval == clopper_pearson(1, 2)
     trials = found.to_dict()["trials"]
     assert [t["verdict"] for t in trials] == ["passed", None, "passed", None]
     assert [t["end_reason"] for t in trials] == ["settled", "fault", "settled", "not_run"]
@@ -161,7 +165,7 @@ def test_failure_signature_by_hand():
     looped = record("t", 2, F, effects=[MISSING], end_reason="tool_calls")
     silent = replace(record("t", 3, F, effects=[WRONG]), tool_calls=())
     found = failure_signature([
-        record("t", 0, T), record("t", 1, F, effects=[WRONG, MISSING]), looped, silent,
+        record("t", 0, T), record("t", 1, F, effects=[WRONG, replace(WRONG, key="B"), MISSING]), looped, silent,
         record("u", 0, F, effects=[UNEXPECTED]), record("u", 1, F), record("u", 2, N),
     ])  # fmt: skip
     assert found.looked_clean == Share(3, 5)

@@ -162,6 +162,8 @@ def test_equal_results_give_equal_pages(tmp_path):
     """The page holds no time and no chance: a resumed run's page can be compared byte by byte."""
     one, two = (write(seeded_result(seed=4), tmp_path / name).read_bytes() for name in ("a.html", "b.html"))
     assert one == two
+    stamp = base64.b64decode(Page(one.decode()).scripts["d0"])[4:8]
+    assert stamp == bytes(4)
 
 
 def test_lone_surrogates_do_not_break_the_page(tmp_path):
