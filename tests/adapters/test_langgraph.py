@@ -248,6 +248,40 @@ async def test_usage_is_exact_by_sub_agent(attempt: FakeAttempt) -> None:
     assert {call.actor for call in attempt.calls} == {"billing"}
 
 
+async def test_a_sub_agent_behind_a_kept_tool_is_counted_by_its_name(attempt: FakeAttempt) -> None:
+    """A tool that asks a sub-agent, kept by its author's word, runs; tokens and tool calls are the sub-agent's."""
+    from langchain_core.tools import tool
+
+    def script(turn: ModelTurn) -> Reply | str:
+        if turn.messages[-1].role == "tool":
+            return f"Said by {turn.model}."
+        return Reply(tool_calls=[BALANCE if turn.model == "billing" else ("ask_billing", {"question": "Balance?"})])
+
+    async with ScriptedModelServer(script) as server:
+        billing = create_agent(chat(server, "billing"), suite_tools(), name="billing")
+
+        @tool
+        async def ask_billing(question: str) -> str:
+            """Ask the billing desk."""
+            done = await billing.ainvoke({"messages": [("user", question)]})
+            return str(done["messages"][-1].text)
+
+        agent = LangGraphAgent(create_agent(chat(server, "front"), [ask_billing]), keep=["ask_billing"])
+        async with attempt.session(agent, instructions=POLICY) as session:
+            assert await session.send(Message("Balance?")) == Said("Said by front.")
+    assert [(r.model, r.actor) for r in attempt.requests] == [
+        ("front", None),
+        ("billing", "billing"),
+        ("billing", "billing"),
+        ("front", None),
+    ]
+    assert attempt.usage == server.totals
+    assert [call.actor for call in attempt.calls] == ["billing"]
+    assert attempt.notes == [
+        "The sub-agent billing made a model request without the suite's policy: the graph does not pass it on."
+    ]
+
+
 async def test_streaming_inside_a_node_is_counted(attempt: FakeAttempt) -> None:
     """A node that streams its model is recorded with tokens where the provider gives them, else with None, never 0."""
     for stream_usage in (True, False):
