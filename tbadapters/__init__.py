@@ -11,6 +11,9 @@ from importlib.metadata import version
 
 from tbadapters.adapters.factory import factory
 from tbadapters.adapters.function import TrialContext
+from tbadapters.adapters.langgraph import LangGraphAgent
+from tbadapters.adapters.openai_agents import OpenAIAgentsAgent
+from tbadapters.adapters.pydantic_ai import PydanticAIAgent
 from tbadapters.core.agent import (
     AgentAdapter,
     AgentSession,
@@ -43,10 +46,13 @@ __all__ = [
     "Approvals",
     "Comparison",
     "Ended",
+    "LangGraphAgent",
     "Limits",
     "Message",
     "NeedsApproval",
+    "OpenAIAgentsAgent",
     "Price",
+    "PydanticAIAgent",
     "Recorder",
     "Retries",
     "RunResult",
