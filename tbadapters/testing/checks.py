@@ -57,6 +57,7 @@ class Check:
         of: All findings.
         failures: The rest.
         skipped: Why it could not be applied to this suite at all, or None.
+        remark: What else its reader should know.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Check:
     of: int = 0
     failures: list[Failure] = field(default_factory=list)
     skipped: str | None = None
+    remark: str = ""
 
     @property
     def ok(self) -> bool:
@@ -84,8 +86,8 @@ class Check:
             return CheckRow(self.name, 0, 0, ok=True, note=f"not checked: {self.skipped}")
         first = self.failures[0] if self.failures else None
         more = f" (and {len(self.failures) - 1} more)" if len(self.failures) > 1 else ""
-        note = f"{first.task}, seed {first.seed}: {first.detail}{more}" if first else ""
-        return CheckRow(self.name, self.held, self.of, self.ok, note)
+        fault = f"{first.task}, seed {first.seed}: {first.detail}{more}" if first else ""
+        return CheckRow(self.name, self.held, self.of, self.ok, "; ".join(filter(None, [fault, self.remark])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,15 +155,22 @@ async def check_suite(suite: Suite, *, seeds: Iterable[int] = range(1, 11)) -> C
         checks["decidability"].skipped = "the suite has no rule (give sqlite_suite rule=rule_of(workflows))"
     if suite.reseed is None:
         checks["fresh seeds"].skipped = "the suite can't be built from another seed"
-    await _check_tasks(suite, checks, per_argument=3)
+    mutator = Mutator(suite)
+    await _check_tasks(suite, mutator, checks, per_argument=3)
+    left = sum(len(arguments) for arguments in mutator.unaltered.values())
+    if left:
+        checks[
+            "altered argument"
+        ].remark = f"{left} arguments of the published tasks have no other value that is accepted"
     for seed in fresh:
         await _check_fresh(suite, seed, checks)
     return CheckReport(suite.name, len(suite.tasks), (suite.seed, *fresh), checks)
 
 
-async def _check_tasks(suite: Suite, checks: Mapping[str, Check], *, per_argument: int) -> dict[str, bool]:
+async def _check_tasks(
+    suite: Suite, mutator: Mutator, checks: Mapping[str, Check], *, per_argument: int
+) -> dict[str, bool]:
     """Count all findings on a suite's tasks; return which tasks all of them hold for."""
-    mutator = Mutator(suite)
     clean = {}
     for task in suite.tasks:
         clean[task.id] = True
@@ -195,7 +204,7 @@ async def _check_fresh(suite: Suite, seed: int, checks: Mapping[str, Check]) -> 
     except Exception as error:  # noqa: BLE001  a builder may raise anything: it is a finding
         summary.count(Finding(suite.name, f"can't be built: {describe(error)}"), seed)
         return
-    clean = await _check_tasks(other, checks, per_argument=1)
+    clean = await _check_tasks(other, Mutator(other), checks, per_argument=1)
     published = {task.id: task for task in suite.tasks}
     for task_id in [*published, *(task.id for task in other.tasks if task.id not in published)]:
         task = next((task for task in other.tasks if task.id == task_id), None)

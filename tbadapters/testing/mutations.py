@@ -11,7 +11,7 @@ without a spoilt action is left out, as a failed call leaves nothing behind.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Coroutine, Hashable, Mapping
+from collections.abc import Coroutine, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Literal, TypeVar
@@ -32,6 +32,7 @@ Kind = Literal["value", "selector"]
 Result = TypeVar("Result")
 _EXTRAS_TRIED = 120
 _VARIANTS_TRIED = 40
+_TOGETHER_TRIED = 20
 _OTHER_WORDS = "Put in other words: done as the policy says, see the conversation."
 
 
@@ -48,9 +49,9 @@ class Mutation:
         index: Its place in ``actions``; None for a dropped action.
         effects: Classes of the effects by which the end state differs from the golden one.
         verdict: What the task's grader says, every required fact being said.
-        argument: The altered argument (with the path inside it, ``items[0].quantity``).
+        argument: The altered argument (with the path inside it, ``items[0].quantity``), or several that go together.
         kind: Whether the argument gives a value or selects a record.
-        before: The argument's value in the golden action.
+        before: The argument's value in the golden action; for several, a mapping.
         after: Its value in ``actions``.
     """
 
@@ -77,6 +78,7 @@ class Mutator:
 
     Attributes:
         rules: How the suite's backend compares each table, where it says so.
+        unaltered: (task's id, end state) -> graded arguments for which ``altered`` found no other valid value.
     """
 
     def __init__(self, suite: Suite, *, seed: int = 0) -> None:
@@ -84,6 +86,7 @@ class Mutator:
         self._seed = seed
         self._tools = {tool.name: tool for tool in suite.tool_list}
         self.rules: Mapping[str, TableRules] = getattr(suite.backend, "rules", {})
+        self.unaltered: dict[tuple[str, int], list[str]] = {}
         self._player = Player(suite)
         self._templates: dict[bool, list[Template]] = {}
 
@@ -113,14 +116,29 @@ class Mutator:
             task: The task.
             end_state: Which of its end states.
             per_argument: How many other values of an argument at most. Only values count that the tool accepts, by
-                which it still changes something, and that do not lead to another allowed end state.
+                which it still changes something, and that do not lead to another allowed end state. Selectors that
+                can't be changed alone (a customer and its card) are changed together.
         """
         golden = await self.golden(task, end_state=end_state)
         rng = self._rng(task, end_state, "altered")
         found: list[Mutation] = []
+        left: list[str] = []
         for place in golden.writing:
-            for argument in golden.done.calls[place].arguments:
-                found += await self._altered_argument(golden, place, argument, per_argument, rng)
+            uses = {argument: self._use(golden, place, argument) for argument in golden.done.calls[place].arguments}
+            alone = [
+                mutation
+                for argument, use in uses.items()
+                for mutation in await self._altered_argument(
+                    golden, place, argument, use=use, per_argument=per_argument, rng=rng
+                )
+            ]
+            changed = {(mutation.argument or "").split("[")[0].split(".")[0] for mutation in alone}
+            stuck = [argument for argument, use in uses.items() if use != "own_words" and argument not in changed]
+            together = await self._altered_together(golden, place, [a for a in stuck if uses[a] == "selector"], rng)
+            found += alone + together
+            freed = {argument for mutation in together for argument in mutation.after}
+            left += [f"action {place}, {argument}" for argument in stuck if argument not in freed]
+        self.unaltered[task.id, end_state] = left
         return found
 
     async def extra(self, task: Task, *, end_state: int = 0, count: int = 1) -> list[Mutation]:
@@ -179,10 +197,9 @@ class Mutator:
         return [_mutation(golden, "reworded", played, name, touched[0], index=touched[0])] if played else []
 
     async def _altered_argument(
-        self, golden: Golden, place: int, argument: str, per_argument: int, rng: Random
+        self, golden: Golden, place: int, argument: str, *, use: str, per_argument: int, rng: Random
     ) -> list[Mutation]:
         call = golden.done.calls[place]
-        use = self._use(golden, place, argument)
         if use == "own_words":
             return []
         schema = self._tools[call.name].parameters.get("properties", {}).get(argument, {})
@@ -200,6 +217,29 @@ class Mutator:
             if len(found) == per_argument:
                 break
         return found
+
+    async def _altered_together(
+        self, golden: Golden, place: int, selectors: Sequence[str], rng: Random
+    ) -> list[Mutation]:
+        """Return the action with all keys that it takes changed to those of another record, where one is accepted."""
+        call = golden.done.calls[place]
+        (template,) = templates([(golden.done, call)], by_values=True)
+        if not set(selectors) & set(template.tables):
+            return []
+        for _ in range(_TOGETHER_TRIED):
+            arguments = template.laid_on(golden.done.initial, rng) or call.arguments
+            after = {name: value for name, value in arguments.items() if value != call.arguments[name]}
+            if not after.keys() & set(selectors):
+                continue
+            steps = list(golden.steps)
+            for name, value in after.items():
+                steps[place] = steps[place].with_argument(name, value)
+            played = await self._player.play(golden, steps, keep=place)
+            if played and all(_counts(golden, played, place, name, "selector") for name in after):
+                before = {name: call.arguments[name] for name in after}
+                mutation = _mutation(golden, "altered", played, call.name, place, index=_place_of(played, place))
+                return [replace(mutation, argument=", ".join(after), kind="selector", before=before, after=after)]
+        return []
 
     async def templates(self, *, writing: bool) -> list[Template]:
         """Return the writing (or else the reading) calls of the suite's golden actions, to be tried on other records."""

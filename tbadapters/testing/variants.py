@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from random import Random
 from typing import Any
@@ -112,13 +113,11 @@ def _texts(value: str, state: State, rng: Random) -> Iterator[str]:
 
 def _moments(value: str) -> Iterator[str]:
     for days in _DAYS:
-        try:
+        with suppress(ValueError, OverflowError):
             if re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
                 yield (date.fromisoformat(value) + timedelta(days=days)).isoformat()
             elif re.match(r"\d{4}-\d{2}-\d{2}T", value):
                 yield (datetime.fromisoformat(value) + timedelta(days=days)).isoformat()
-        except (ValueError, OverflowError):
-            return
 
 
 def _columns_with(value: str, state: State) -> Iterator[set[str]]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from tbadapters.core.errors import ToolError
 from tbadapters.core.grading import EndState, Expectation, GoldenAction, Outcome, Ref, RequiredFact
 from tbadapters.core.state import TableRules
 from tbadapters.core.suite import Suite, Task, UserBrief, UserFact
@@ -79,6 +80,8 @@ async def open_ticket(
     db: Records, member_id: str, loan_id: str, reason: Literal["renewal", "fee", "lost"], body: str
 ) -> dict[str, Any]:
     """Open a ticket about a loan."""
+    if db.get("loans", loan_id)["member_id"] != member_id:
+        raise ToolError(f"The loan {loan_id!r} is not one of {member_id!r}.")
     ticket = db.new_id("TKT")
     return db.insert("tickets", ticket_id=ticket, member_id=member_id, loan_id=loan_id, reason=reason, body=body)
 

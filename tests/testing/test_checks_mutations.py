@@ -68,14 +68,24 @@ async def test_altered_arguments_are_values_or_selectors(mutator):
     """An argument that names the record is a selector, one that a field is set to is a value, own words are neither."""
     altered = await mutator.altered(REFUSED)
     assert {(m.tool, m.argument): m.kind for m in altered} == {
-        ("open_ticket", "member_id"): "selector",
+        ("open_ticket", "member_id, loan_id"): "selector",
         ("open_ticket", "loan_id"): "selector",
         ("open_ticket", "reason"): "value",
         ("add_note", "team"): "value",
     }
     for mutation in altered:
+        given = mutation.actions[mutation.index].arguments
+        changed = mutation.after if isinstance(mutation.after, dict) else {mutation.argument: mutation.after}
         assert mutation.before != mutation.after
-        assert mutation.actions[mutation.index].arguments[mutation.argument] == mutation.after
+        assert {name: given[name] for name in changed} == changed
+
+
+async def test_what_can_not_be_altered_alone_is_altered_together(mutator):
+    """A member alone can't be exchanged, as the loan would be another's: both are; what has no other value is listed."""
+    (both,) = [m for m in await mutator.altered(REFUSED) if m.argument == "member_id, loan_id"]
+    assert both.before.keys() == both.after.keys() == {"member_id", "loan_id"}
+    assert both.effects >= {"missing", "unexpected"}
+    assert mutator.unaltered[REFUSED.id, 0] == ["action 2, ticket_id"]
 
 
 async def test_an_alteration_can_take_several_values(mutator):
