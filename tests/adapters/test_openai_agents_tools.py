@@ -6,11 +6,13 @@ import openai_agents_stage
 import pytest
 from agents import Agent, RunConfig, WebSearchTool, function_tool, handoff
 from agents.mcp import MCPServerStdio
+from agents.tool_context import ToolContext
 
 from tbadapters.adapters.openai_agents import OpenAIAgentsAgent, tools
 from tbadapters.core.agent import Said
-from tbadapters.core.errors import ForeignTools, UsageError
+from tbadapters.core.errors import ForeignTools, NoRunningTrial, UsageError
 from tbadapters.core.messages import Message
+from tbadapters.core.tools import Tool
 from tbadapters.testing.turns import Reply
 
 stage = openai_agents_stage.stage
@@ -124,3 +126,28 @@ async def test_replace_leaves_a_router_without_tools(stage, attempt):
             assert await session.send(Message("Hi.")) == Said("Done.")
         assert on.seen("a")[0].offered == {"transfer_to_b"}
     assert attempt.notes == ["b was given the suite's tools instead of wire_money.", "a handed off to b."]
+
+
+async def test_a_tools_schema_is_sent_as_it_is(stage, attempt):
+    """Optional arguments stay optional and open objects open on the wire; the suite's own schema is not shared."""
+    schema = {
+        "type": "object",
+        "properties": {"note": {"type": "string"}, "extra": {"type": "object", "additionalProperties": True}},
+        "required": ["note"],
+    }
+    attempt.tools = [Tool("annotate", "Annotate.", schema)]
+    async with stage(a=["Hi."]) as on:
+        async with attempt.session(OpenAIAgentsAgent(on.agent("a"))) as session:
+            await session.send(Message("Hi."))
+        (offered,) = on.seen("a")[0].tools
+    assert (offered.name, offered.description, offered.parameters) == ("annotate", "Annotate.", schema)
+    assert tools(attempt.tools)[0].params_json_schema["properties"] is not schema["properties"]
+
+
+async def test_a_suites_tool_works_only_inside_a_trial(attempt):
+    """Arguments that are no JSON object are answered as an error; outside a trial a call is refused."""
+    tool = tools(attempt.tools)[0]
+    context = ToolContext(None, tool_name=tool.name, tool_call_id="1", tool_arguments="")
+    assert await tool.on_invoke_tool(context, "[1]") == "The arguments of get_balance must be a JSON object."
+    with pytest.raises(NoRunningTrial, match="get_balance"):
+        await tool.on_invoke_tool(context, '{"account": "A-1"}')
