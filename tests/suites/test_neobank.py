@@ -4,6 +4,7 @@ import itertools
 import re
 from collections import Counter
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -13,6 +14,7 @@ from tbadapters.core.users import ScriptedUser
 from tbadapters.suites import load_suite
 from tbadapters.suites.neobank import load
 from tbadapters.suites.neobank.rules import RULES, Rules, policy_text
+from tbadapters.suites.neobank.tables import TABLE_RULES
 from tbadapters.suites.neobank.tools import TOOLS
 from tbadapters.suites.neobank.tools.arguments import Category, RefusalReason, Team
 from tbadapters.suites.neobank.workflows import WORKFLOWS
@@ -117,9 +119,7 @@ def test_the_suite_is_found_by_its_name_with_its_option(suite):
 def test_the_policy_says_every_threshold(name):
     """A threshold that decides a task is one that the agent reads: changing it changes the policy's text."""
     value = getattr(RULES, name)
-    other = (*value[:-1], "Atlantis") if isinstance(value[-1:] if isinstance(value, tuple) else 0, tuple) else value + 1
-    if isinstance(value, tuple) and isinstance(value[0], int):
-        other = (*value[:-1], 987_654)
+    other = (*value[:-1], 987_654 if isinstance(value[0], int) else "AX") if isinstance(value, tuple) else value + 1
     changed = policy_text(replace(RULES, **{name: other}))
     assert changed != policy_text()
     assert "{" not in changed
@@ -130,7 +130,8 @@ def test_the_policy_and_the_tools_name_the_same_reasons_and_teams():
     said = set(re.findall(r"`([a-z_]+)`", policy_text()))
     assert choices(RefusalReason) <= said
     assert choices(Team) <= said
-    refused = {word for line in re.findall(r"refused? with\s+`([a-z_]+)`", policy_text()) for word in [line]}
+    refused = set(re.findall(r"refused? with\s+`([a-z_]+)`", policy_text()))
+    assert refused
     assert refused <= choices(RefusalReason)
     titled = set(re.findall(r"^## .*\[([a-z_]+)\]$", policy_text(), re.MULTILINE))
     assert titled == choices(Category)
@@ -147,7 +148,7 @@ def test_every_reason_and_team_is_used(suite):
     assert choices(Team) - set(used) <= {"complaints"}
 
 
-def test_every_writing_tool_but_few_is_needed(suite):
+def test_every_writing_tool_is_needed(suite):
     """The writing tools are there for the tasks: each is used by a golden action of some seed."""
     needed = {
         action.tool
@@ -277,6 +278,16 @@ async def test_the_user_understands_how_agents_ask(suite, topic):
         (answer,) = [fact.answer for fact in task.user.facts if fact.topic == topic]
         for question in QUESTIONS[topic]:
             assert answer in (await ScriptedUser(task.user).reply(question)).text, (task.id, question)
+
+
+def test_the_documentation_names_every_workflow_tool_and_table(suite):
+    """The page about the suite leaves out none of what it describes, and gives the right counts."""
+    page = (Path(__file__).parents[2] / "docs" / "suites" / "neobank.md").read_text(encoding="utf-8")
+    names = [w.name for w in WORKFLOWS] + [tool.name for tool in suite.tool_list] + list(TABLE_RULES)
+    assert [name for name in names if f"`{name}`" not in page] == []
+    ends = Counter(tag for task in suite.tasks for tag in task.tags if tag in {"settled", "refusal", "escalation"})
+    assert f"{ends['settled']} settled, {ends['refusal']} refused, {ends['escalation']} escalated" in page
+    assert f"{sum('needs_fact' in task.tags for task in suite.tasks)} need a fact" in page
 
 
 def test_every_fact_that_must_be_asked_for_has_questions(suite):
