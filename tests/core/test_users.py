@@ -72,6 +72,12 @@ async def test_a_declined_extra_after_the_claim_ends_with_the_next_word():
     assert replies == [UserReply(users._NO_MORE), UserReply("Thank you, that is all.", "settled")]
 
 
+async def test_a_step_that_is_announced_after_the_claim_is_waited_for():
+    """A claim does not settle what the agent then says that it is about to do."""
+    replies = await talk("Your card is frozen. Would you like a replacement?", "One moment, let me check.", "Done.")
+    assert [reply.ended for reply in replies] == [None, None, "settled"]
+
+
 async def test_a_confirmed_extra_after_the_claim_needs_a_claim_of_its_own():
     """What is agreed to after a first claim is not settled by that claim."""
     replies = await talk("The payment is cancelled. Shall I freeze the card?", "Understood.", "The card is frozen.")

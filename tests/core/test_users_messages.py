@@ -64,6 +64,7 @@ TOLD = {
     # lists and markup
     "I just need a few details:\n- the last four digits of the card\n- when was the payment made": [CARD, DATE],
     "**Next step:** please send me\n\n1. **Date of birth**\n2. **Last four digits**\n": [CARD, BIRTH],
+    "Please answer these security questions:\n- What is your date of birth?": [BIRTH],
     "<p>Which <b>card</b> is it?</p>": [CARD],
     "I have the following cards on file:\n1. Visa 1234\n2. Visa 4321\n\nPlease let me know which card.": [CARD],
     "I have your card C-1 and C-2 on file. Which one is stolen?": [CARD],
@@ -82,6 +83,7 @@ TOLD = {
 UNKNOWN = (
     "What is your mother's maiden name?",
     "Why would you like to have it recalled?",
+    "I have updated the card. Which one is your phone?",
     "I've sent a verification code to your phone. Please tell me the code.",
     "I am unable to locate your account. Please double check your customer ID.",
     "Did you authorize the payment?",
@@ -107,6 +109,7 @@ CONFIRMED = (
     "There is a $5 fee. Do you want to continue?",
     "Here is what I'll do:\n- Freeze card C-1\n- Cancel transfer TRF-1\n\nIs that okay?",
     "I will not order a replacement. Shall I proceed?",
+    "Here is what I'll do:\n- Freeze card C-1\n- No replacement card\n\nShall I proceed?",
     "Should I cancel the transfer without ordering a replacement?",
     "I can freeze your card.",
     "I can't waive this fee, but I can open a dispute for you.",
@@ -121,6 +124,7 @@ DECLINED = (
     "If you'd like, I can also order a replacement card.",
     "A replacement card costs $5. Shall I proceed?",
     "Here is what I'll do:\n- Freeze card C-1\n- Order a replacement card\n\nShall I proceed?",
+    "Here is what I'll do:\n- Order a replacement card\n- Freeze card C-1\n\nShall I proceed?",
     "Would you prefer a voucher?",
     "I'd recommend that. Would you like me to put a replacement card on hold for you?",
 )
@@ -244,9 +248,7 @@ async def answer(said):
 async def test_what_is_asked_is_answered_with_exactly_these_facts(said, told):
     """Whoever asks, however it is worded, gets every fact asked for and no other, in one reply."""
     reply = await answer(said)
-    assert reply.ended is None
-    assert [fact.answer for fact in BRIEF.facts if fact.answer in reply.text] == told
-    assert users._UNKNOWN not in reply.text
+    assert reply == users.UserReply(" ".join(told))
 
 
 @pytest.mark.parametrize("said", UNKNOWN)
@@ -296,6 +298,7 @@ CHOSEN = {
     "Would you like a replacement or a refund?": "The second option that you named, please.",
     "Would you like to wait or to be called back?": users._NO_PREFERENCE,
     "Please choose one of the following options:\n1. Freeze the card\n2. Order a replacement": 'This one, please: "Freeze the card"',
+    "Please choose:\n1. A replacement of the stolen card\n2. Freeze it": 'This one, please: "Freeze it"',
     "How would you like to proceed?": users._AS_ASKED,
     "Could you please clarify what you would like me to do with this fee?": users._AS_ASKED,
     "Please let me know how you would like to continue.": users._AS_ASKED,
