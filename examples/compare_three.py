@@ -35,7 +35,7 @@ async def main() -> None:
             "pydantic-ai": PydanticAgent(OpenAIChatModel(model, provider=OpenAIProvider(**access))),
         }
         comparison = await compare(
-            agents, suite=suite, tasks=["card_lost/0", "fee_courtesy/0", "transfer_stop/0"], trials=3
+            agents, suite=suite, tasks=["card_lost/0", "transfer_stop/0"], trials=3, limits=LIMITS
         )
     print(comparison)
 

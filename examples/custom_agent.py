@@ -68,6 +68,7 @@ async def main() -> None:
                 suite=suite,
                 tasks=["card_lost/0", "fee_courtesy/0", "transfer_stop/0"],
                 trials=3,
+                limits=LIMITS,
             )
     print(result)
 

@@ -22,7 +22,7 @@ async def main() -> None:
         model = ChatOpenAI(model=endpoint.model, base_url=endpoint.base_url, api_key=endpoint.api_key)
         graph = create_agent(model, suite.tools("langgraph"), system_prompt="You are the bank's support desk.")
         result = await evaluate(
-            graph, suite=suite, tasks=["card_lost/0", "fee_courtesy/0", "transfer_stop/0"], trials=5
+            graph, suite=suite, tasks=["card_lost/0", "fee_courtesy/0", "transfer_stop/0"], trials=5, limits=LIMITS
         )
     print(result)
 

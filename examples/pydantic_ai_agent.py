@@ -35,7 +35,7 @@ async def main() -> None:
 
         agent = PydanticAIAgent(desk, keep=["ask_clerk"], subagents=[clerk])
         result = await evaluate(
-            agent, suite=suite, tasks=["card_lost/0", "fee_courtesy/0", "transfer_stop/0"], trials=3
+            agent, suite=suite, tasks=["card_lost/0", "fee_courtesy/0", "transfer_stop/0"], trials=3, limits=LIMITS
         )
     print(result)
 
