@@ -167,7 +167,8 @@ def check(
     for row in report.rows():
         table.add_row(row.name, str(row.held), str(row.of), "ok" if row.ok else "FAILED", Text(row.note))
     Console().print(table)
-    typer.echo(report.summary())
+    failed = [row.name for row in report.rows() if not row.ok]
+    typer.echo(f"{suite}: {'not ok: ' + ', '.join(failed) if failed else 'all checks hold'} ({report.tasks} tasks)")
     raise typer.Exit(DONE if report.ok else CHECK_FAILED)
 
 

@@ -90,6 +90,19 @@ def test_tasks_are_listed(called):
     assert "odd" in done.out
 
 
+def test_check_says_whether_a_suite_is_right(called, tmp_path):
+    """Check exits with 0 where all checks hold, with 1 and their names where not."""
+    done = called("check", DESK, "--seeds", "0")
+    assert done.returncode == 0, done.out
+    assert "all checks hold" in done.out
+    blind = tmp_path / "blind.py"  # grades no status: whoever forgets it passes
+    rules = 'rules={"tickets": TableRules(volatile=frozenset({"status"})), '
+    blind.write_text(Path(DESK).read_text().replace("rules={", rules))
+    done = called("check", str(blind), "--seeds", "0")
+    assert done.returncode == 1
+    assert "not ok: dropped action" in done.out
+
+
 def test_show_prints_a_trial(called, folder):
     """Show prints conversation and effects of a trial."""
     done = called("show", str(folder), "hold/1", "0")
