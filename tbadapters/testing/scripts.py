@@ -154,10 +154,12 @@ def _resolved(value: Any, results: Sequence[Any]) -> Any:
 
 def _pointed_at(ref: Ref, results: Sequence[Any]) -> Any:
     """Return what a ``Ref`` points at; after a failed call it points nowhere, and the model makes something up."""
-    found = results[ref.action] if ref.action < len(results) else None
+    if ref.action >= len(results):
+        return UNKNOWN
+    found = results[ref.action]
     for part in filter(None, ref.path.split(".")):
         try:
-            found = found[int(part)] if isinstance(found, list) else found[part]  # type: ignore[index]
+            found = found[int(part)] if isinstance(found, list) else found[part]
         except (KeyError, IndexError, ValueError, TypeError):
             return UNKNOWN
-    return UNKNOWN if found is None else found
+    return found

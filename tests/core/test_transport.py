@@ -266,6 +266,34 @@ async def test_faults_belong_to_the_attempt_that_met_them():
     assert [t.result() is not None for t in tasks] == [n == 3 for n in range(8)]
 
 
+async def test_a_stream_belongs_to_the_attempt_that_opened_it():
+    """A stream that breaks off is the fault of the attempt that made the request, wherever it is read."""
+    faults = ProviderFaults()
+    plan = in_order("cut_stream")
+    async with (
+        ScriptedModelServer(FixedPolicy(["a long answer " * 20]), faults=plan) as server,
+        client(server) as model,
+    ):
+        with faults.observe():
+            stream = await ask(model, stream=True)
+        with pytest.raises(openai.APIConnectionError):
+            async for _ in stream:
+                pass
+    assert faults.unrecovered().code == "connection"
+
+
+async def test_refused_access_comes_first():
+    """Of several faults that are left, one that another attempt can't help is told."""
+    faults = ProviderFaults()
+    plan = in_order("quota", "rate_limit")
+    async with ScriptedModelServer(FixedPolicy(["ok"]), faults=plan) as server, client(server) as model:
+        with faults.observe():
+            for text in ("one", "two"):
+                with pytest.raises(openai.RateLimitError):
+                    await ask(model, text)
+    assert faults.unrecovered().code == "insufficient_quota"
+
+
 async def test_other_requests_are_nobodys_fault():
     """A failed request that is no model request is not a provider's fault."""
     faults = ProviderFaults()
@@ -274,6 +302,8 @@ async def test_other_requests_are_nobodys_fault():
             assert (await web.get(f"{server.url}/models")).status_code == 401
             assert (await web.post(f"{server.url}/responses", json={"model": "m"})).status_code == 401
             assert (await web.post(f"{server.url}/responses", content=b"{")).status_code == 400
+    put = httpx2.Request("PUT", "http://localhost/v1/responses", json={"model": "m", "input": "hi"})
+    faults.answered(put, 500, {})
     assert faults.seen == ()
 
 

@@ -93,6 +93,22 @@ async def test_responses(stream):
     assert server.totals.total_tokens == first.usage.total_tokens + second.usage.total_tokens
 
 
+async def test_events_of_a_stream_agree():
+    """The events of a streamed response are numbered, and what each part ends with is what its deltas spelled."""
+    reply = Reply(text=ANSWER, tool_calls=[("look", {"id": "a long id that takes several deltas"})])
+    async with ScriptedModelServer(FixedPolicy([reply])) as server, client(server) as model:
+        stream = await model.responses.create(model="m", input="hi", tools=RESPONSES_TOOLS, stream=True)
+        events = [event async for event in stream]
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    for name, field, item in (("output_text", "text", 0), ("function_call_arguments", "arguments", 1)):
+        spelled = [e.delta for e in events if e.type == f"response.{name}.delta"]
+        (done,) = [e for e in events if e.type == f"response.{name}.done"]
+        assert len(spelled) > 1
+        assert "".join(spelled) == getattr(done, field)
+        assert done.item_id == events[-1].response.output[item].id
+    assert [e.part.text for e in events if e.type == "response.content_part.done"] == [ANSWER]
+
+
 async def test_both_wires_count_alike():
     """The same conversation costs the same tokens on either wire and either way of answering."""
     async with ScriptedModelServer(FixedPolicy([TWO_CALLS])) as server, client(server) as model:

@@ -219,17 +219,36 @@ def test_readings_are_made_at_once_where_they_may(bank):
     assert GoldenPolicy(suite, parallel=False).respond(turn(task, offered(suite))).calls == together[:1]
 
 
+def test_a_reading_waits_for_what_it_needs(desk):
+    """A reading call that takes a value out of another one's result is made after it."""
+    first = GoldenAction("get_ticket", {"ticket_id": "T-1"})
+    second = GoldenAction("get_ticket", {"ticket_id": Ref(0, "ticket_id")})
+    suite = bare(desk, (first, second))
+    policy, task = GoldenPolicy(suite), suite.tasks[0]
+    said = talk(*questions(task), "Tuesday.")
+    (call,) = policy.respond(turn(task, offered(desk), *said)).calls
+    (other,) = policy.respond(turn(task, offered(desk), *said, *acted(call, '{"ticket_id": "T-9"}'))).calls
+    assert (call.arguments, other.arguments) == ({"ticket_id": "T-1"}, {"ticket_id": "T-9"})
+
+
 def test_refs_are_read_from_the_conversation():
     """A ``Ref`` takes its value out of an earlier result, also inside lists, and makes something up where it can't."""
-    step = GoldenAction(
-        "move", {"to": Ref(0, "rows.1.id"), "all": [Ref(0, "rows"), {"note": Ref(1, "")}], "lost": Ref(0, "x.y")}
-    )
+    arguments = {
+        "to": Ref(0, "rows.1.id"),
+        "all": [Ref(0, "rows"), {"note": Ref(1, "")}],
+        "none": Ref(0, "none"),
+        "lost": Ref(0, "x.y"),
+        "early": Ref(2, ""),
+    }
+    step = GoldenAction("move", arguments)
     script = Script((), (GoldenAction("a", {}), GoldenAction("b", {}), step), "")
-    done = [Done("a", '{"rows": [{"id": 1}, {"id": 2}]}'), Done("b", "plain text")]
+    done = [Done("a", '{"rows": [{"id": 1}, {"id": 2}], "none": null}'), Done("b", "plain text")]
     assert script.arguments(step, done) == {
         "to": 2,
         "all": [[{"id": 1}, {"id": 2}], {"note": "plain text"}],
+        "none": None,
         "lost": "unknown",
+        "early": "unknown",
     }
 
 
