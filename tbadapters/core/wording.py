@@ -75,7 +75,6 @@ _ABBREVIATIONS = frozenset(_list("mr mrs ms dr e.g eg i.e ie no nr st vs approx 
 _SAID_KEYS = ("response", "message", "reply", "answer", "final_answer", "text", "content", "output", "question")
 _JSON_TRIES = 50
 _LONGEST = 20_000  # characters that are read of a message, from its end: what it asks or claims stands there
-_END_OF_LINE = (".", "!", "?", ":", ";")
 
 _STEM = 5  # letters that the forms of a word share: refund, refunded; cancel, cancellation
 _FUNCTION_WORDS = frozenset(
@@ -201,7 +200,7 @@ def _blocks(text: str) -> Iterator[tuple[str, bool]]:
     for line in text.split("\n"):
         marker = _ITEM.match(line)
         heading = _HEADING.match(line)
-        starts = marker or heading or not line.strip() or block.endswith(_END_OF_LINE)
+        starts = marker or heading or not line.strip()
         if starts and block:
             yield block, item
             block = ""

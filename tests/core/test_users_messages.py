@@ -65,6 +65,8 @@ TOLD = {
     "I just need a few details:\n- the last four digits of the card\n- when was the payment made": [CARD, DATE],
     "**Next step:** please send me\n\n1. **Date of birth**\n2. **Last four digits**\n": [CARD, BIRTH],
     "Please answer these security questions:\n- What is your date of birth?": [BIRTH],
+    "Please provide:\nDate of birth\nLast four digits of the card": [CARD, BIRTH],
+    "To continue, please give me:\n- Birthday registered\n- Last four digits": [CARD, BIRTH],
     "<p>Which <b>card</b> is it?</p>": [CARD],
     "I have the following cards on file:\n1. Visa 1234\n2. Visa 4321\n\nPlease let me know which card.": [CARD],
     "I have your card C-1 and C-2 on file. Which one is stolen?": [CARD],
@@ -132,6 +134,7 @@ DECLINED = (
 DECLINED_AFTER = (
     "Your card has been frozen. Would you like me to order a replacement?",
     "I've cancelled the transfer. Shall I also close your savings account?",
+    "I've frozen it, shall I order a replacement?",
 )
 
 SETTLED = (
@@ -219,6 +222,7 @@ NUDGED = (
     "The card ending in 1234 was used on that date.",
     "Here is what I see on file, with the card ending:\n- 1234",
     "Certainly! Blocking the card.",
+    "Payment details:\n- Date: 3 March\n- Card ending: 1234",
     "There is a fraud hold on your account.",
     "I'll freeze the card now. This can't be undone.",
 )
