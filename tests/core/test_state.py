@@ -169,6 +169,43 @@ def test_twin_rows_are_told_apart_by_what_refers_to_them():
     assert compare(before, after, right, RULES) == ()
 
 
+def test_twin_rows_are_told_apart_even_if_what_refers_to_them_is_wrong():
+    """Twins whose notes hold a wrong value are still paired by what the notes hold otherwise: one effect, not four."""
+    accounts = [account("A")]
+    before = state(accounts=accounts, tickets=[], notes=[])
+    twins = [ticket("T1", "A"), ticket("T2", "A")]
+    right = state(
+        accounts=accounts,
+        tickets=twins,
+        notes=[note("N1", "T1", about="T2"), note("N2", "T2", about="T1", kind="mail")],
+    )
+    after = state(
+        accounts=accounts,
+        tickets=twins,
+        notes=[note("N1", "T2", about="T1", kind="fax"), note("N2", "T1", about="T2", kind="mail")],
+    )
+    assert kinds(compare(before, after, right, RULES)) == [("wrong_value", "notes", "N1", "kind")]
+
+
+def test_of_two_bad_pairings_the_better_one_is_taken():
+    """Where no row is right, those are compared that differ in fewer fields."""
+    accounts = [account("A")]
+    before = state(accounts=accounts, tickets=[ticket("T0", "A")], notes=[])
+    tickets = [ticket("T0", "A")]
+    right = state(
+        accounts=accounts, tickets=tickets, notes=[note("N1", "T0"), note("N2", "T0", kind="mail", about="x")]
+    )
+    after = state(
+        accounts=accounts,
+        tickets=tickets,
+        notes=[note("N1", "T0", kind="mail", about="y"), note("N2", "T0", about="y")],
+    )
+    assert kinds(compare(before, after, right, RULES)) == [
+        ("wrong_value", "notes", "N1", "about"),
+        ("wrong_value", "notes", "N2", "about"),
+    ]
+
+
 def test_an_additional_twin_is_unexpected_and_a_lost_one_missing():
     """The number of created rows counts, not only that there is one."""
     one = state(accounts=[account("A")], tickets=[ticket("T1", "A")])

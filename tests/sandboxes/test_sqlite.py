@@ -332,8 +332,8 @@ def test_keys_and_references_are_read_from_the_schema():
 
 
 async def test_declared_booleans_are_stored_as_the_database_does():
-    """True in a declared row is the 1 that SQLite stores."""
-    one = task(rows={"boxes": {"B2": {"is_open": True}}})
+    """True and false in a declared row are the 1 and 0 that SQLite stores."""
+    one = task(rows={"boxes": {"B1": {"is_open": False}, "B2": {"is_open": True}}})
     made = suite(one)
     async with made.backend.open(one) as sandbox:
         initial = await sandbox.state()

@@ -1,5 +1,6 @@
 """Promises of the mutations that suites are checked by, and that scripted policies play as flaws."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -8,7 +9,7 @@ import pytest
 
 from tbadapters.core.errors import UsageError
 from tbadapters.core.golden import replay
-from tbadapters.core.grading import Evidence, GoldenAction, Ref
+from tbadapters.core.grading import EndState, Evidence, GoldenAction, Ref
 from tbadapters.core.messages import Message
 from tbadapters.suites import load_suite
 from tbadapters.testing.mutations import Mutator, without_waiting
@@ -108,6 +109,15 @@ async def test_an_extra_action_touches_another_record(mutator):
         assert extra.effects == {"unexpected"}
 
 
+async def test_no_extra_action_touches_what_the_golden_actions_touch(mutator):
+    """Of many additional actions none changes the loan that the golden actions change."""
+    loan = RENEWED.world["tables"]["loans"][0]["loan_id"]
+    extras = await mutator.extra(RENEWED, count=30)
+    loans = {e.actions[-1].arguments["loan_id"] for e in extras if e.tool in ("renew_loan", "waive_fee")}
+    assert len(loans) > 1
+    assert loan not in loans
+
+
 async def test_several_extra_actions_differ(mutator):
     """Asked for several, the mutator finds different ones."""
     extras = await mutator.extra(FEES, count=4)
@@ -118,6 +128,30 @@ async def test_only_commuting_actions_are_reordered(mutator):
     """Two tickets are exchanged; a note is not put before the ticket that it refers to."""
     assert [(m.golden_index, m.index) for m in await mutator.reordered(FEES)] == [(1, 0), (2, 1)]
     assert await mutator.reordered(REFUSED) == []
+
+
+async def test_actions_that_overwrite_each_other_do_not_commute(mutator):
+    """Two renewals of one loan, accepted in either order, leave another date: they are not exchanged."""
+    loan = RENEWED.world["tables"]["loans"][0]["loan_id"]
+    actions = [GoldenAction("renew_loan", {"loan_id": loan, "due": f"2026-05-0{day}"}) for day in (1, 2)]
+    end = replace(RENEWED.expectation.end_states[0], actions=tuple(actions))
+    task = replace(RENEWED, expectation=replace(RENEWED.expectation, end_states=(end,)))
+    assert len((await mutator.golden(task)).writing) == 2
+    assert await mutator.reordered(task) == []
+
+
+async def test_an_alteration_that_leads_to_another_allowed_end_is_none(mutator):
+    """Where two dates are allowed, changing one into the other is no mistake; any third date is."""
+    loan = RENEWED.world["tables"]["loans"][0]["loan_id"]
+    ends = tuple(
+        EndState(day, (GoldenAction("renew_loan", {"loan_id": loan, "due": f"2026-05-0{day}"}),)) for day in ("1", "2")
+    )
+    task = replace(RENEWED, expectation=replace(RENEWED.expectation, end_states=ends))
+    for place, other in enumerate(("2026-05-02", "2026-05-01")):
+        dates = [m for m in await mutator.altered(task, end_state=place, per_argument=9) if m.argument == "due"]
+        assert dates
+        assert other not in {m.after for m in dates}
+        assert {m.verdict.passed for m in dates} == {False}
 
 
 async def test_reworded_text_is_other_text(mutator):
