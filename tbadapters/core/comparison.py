@@ -140,6 +140,12 @@ class Comparison:
         """The suite's name."""
         return next(iter(self.results.values())).suite
 
+    @property
+    def k(self) -> int | None:
+        """Planned trials a task, or None where the runs differ in it."""
+        ks = {result.trials_per_task for result in self.results.values()}
+        return ks.pop() if len(ks) == 1 else None
+
     @cached_property
     def pairs(self) -> tuple[AgentPair, ...]:
         """Every two agents, the one that passes more often first; p-values corrected over all pairs."""

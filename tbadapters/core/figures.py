@@ -96,10 +96,17 @@ class TaskCount:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A figure without interval: a ratio, US dollars or tokens. None where it is undefined or a price is unknown."""
+    """A figure without interval: a ratio, US dollars or tokens.
+
+    Attributes:
+        value: None where it is undefined (nothing passed) or unknown.
+        unit: ``ratio``, ``USD`` or ``tokens``.
+        known: False where what it is made of is unknown: a price, or the tokens.
+    """
 
     value: float | None
     unit: str
+    known: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return the amount as JSON-like data."""
@@ -177,9 +184,9 @@ def figures(tallies: Sequence[Tally], records: Sequence[AttemptRecord], k: int) 
         observed_all=_observed_all(tallies),
         solved_at_least_once=_solved(tallies),
         retention=Amount(stats.retention(tallies), "ratio"),
-        cost_per_success=Amount(_ratio(cost, passed), "USD"),
-        cost_per_reliable_task=Amount(_ratio(cost, reliable.count), "USD"),
-        tokens_per_success=Amount(_ratio(tokens or None, passed), "tokens"),
+        cost_per_success=Amount(_ratio(cost, passed), "USD", cost is not None),
+        cost_per_reliable_task=Amount(_ratio(cost, reliable.count), "USD", cost is not None),
+        tokens_per_success=Amount(_ratio(tokens or None, passed), "tokens", tokens > 0),
         pass_at_k={i: rate_at(stats.task_pass_at_k, tallies, i) for i in ks},
         pass_hat_k={i: rate_at(stats.task_pass_hat_k, tallies, i) for i in ks},
         pass_hat_k_plug_in={i: rate_at(stats.task_pass_hat_k_plug_in, tallies, i) for i in ks},

@@ -18,6 +18,7 @@ from tbadapters.core.result import RunResult, TaskInfo, TaskResult
 from tbadapters.core.suite import Task
 from tbadapters.reports.text import (
     UNKNOWN,
+    amount,
     coverage_text,
     figure_names,
     figure_value,
@@ -171,7 +172,8 @@ def comparison_parts(comparison: Comparison) -> list[RenderableType]:
 
 
 def _agents_table(comparison: Comparison) -> Table:
-    columns = ("agent", "pass@1|", "95% interval|", "observed k/k|", "retention|", "cost per success|", "trials|")
+    k = comparison.k or "k"
+    columns = ("agent", "pass@1|", "95% interval|", f"observed {k}/{k}|", "retention|", "cost per success|", "trials|")
     table = _table("Agents", *columns)
     for name, result in comparison.results.items():
         found, seen = result.figures, result.coverage
@@ -179,8 +181,8 @@ def _agents_table(comparison: Comparison) -> Table:
         every = f"{found.observed_all.count} of {found.observed_all.of}"
         cost, kept = found.cost_per_success, found.retention
         trials = f"{seen.valid:,} / {seen.planned:,}{flag}"
-        row = (percent(found.pass_at_1.value), span(found.pass_at_1.interval), every, percent(kept.value))
-        table.add_row(visible(name), *row, UNKNOWN if cost.value is None else money(cost.value), trials)
+        row = (percent(found.pass_at_1.value), span(found.pass_at_1.interval), every, amount(kept))
+        table.add_row(visible(name), *row, amount(cost), trials)
     return table
 
 

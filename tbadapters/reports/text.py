@@ -63,7 +63,7 @@ def money(value: float | None) -> str:
 def amount(figure: Amount) -> str:
     """Return a figure without interval."""
     if figure.value is None:
-        return UNKNOWN
+        return UNKNOWN if figure.known else "unknown"
     match figure.unit:
         case "USD":
             return money(figure.value)

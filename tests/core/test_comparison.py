@@ -71,6 +71,8 @@ def test_other_numbers_of_trials_leave_pass_at_1():
     a, b = result_of([[T, T]] * 3), result_of([[F, F, F]] * 3)
     (pair,) = Comparison({"A": a, "B": b}).pairs
     assert pair.observed_all is None
+    assert Comparison({"A": a, "B": b}).k is None
+    assert Comparison({"A": a, "C": a}).k == 2
     assert pair.p_observed_all is None
     assert pair.pass_at_1.value == 1.0
 

@@ -1,5 +1,6 @@
 """What a terminal shows is what happened, and nothing in it can drive the terminal."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -44,6 +45,8 @@ def test_a_stopped_run_and_an_unknown_price_are_named():
     text = render(found)
     assert "Stopped early: quota" in text
     assert "cost unknown" in text
+    assert re.search(r"cost per success +unknown", text)
+    assert re.search(r"cost per success +—", render(result_of([[F, F]])))
 
 
 def test_a_comparison_shows_pairs_and_sentences():
