@@ -163,37 +163,37 @@ def sqlite_suite(
     """Return a suite whose backend is a SQLite database.
 
     Args:
-        name: The suite's name.
         schema: ``CREATE TABLE`` statements with keys, checks and foreign keys.
-        policy: What the agent is told.
         tools: Functions marked ``@reads`` or ``@writes``.
         tasks: The tasks; each ``world`` is ``{"now": ISO text, "tables": {table: [row, ...]}}``.
         rules: How the rows of each table are compared; keys and foreign keys are read from the schema.
         base_world: A world common to all tasks; a task's own is laid over it.
-        seed: The suite seed that the tasks were built from.
-        version: Changes when tasks, tools or grading change.
-        reseed: Builds the same suite from another seed.
+        name, policy, seed, version, reseed: As in ``Suite``.
         rule: The independent derivation of a task's outcome: ``rule_of(workflows)`` of ``suites/build.py``.
 
     Raises:
         SuiteError: schema, tools, rules or task ids are wrong.
     """
-    ids = [task.id for task in tasks]
-    repeated = {task_id for task_id in ids if ids.count(task_id) > 1}
-    if repeated:
-        raise SuiteError(f"The suite {name!r} has several tasks with the id {min(repeated)!r}.")
-    backend = SqliteBackend(schema=schema, tools=tools, rules=rules, base_world=base_world)
+    _refuse_repeated(name, tasks)
     return Suite(
         name=name,
         tasks=tuple(tasks),
         policy=policy,
         tool_list=tuple(tool.tool for tool in tools),
-        backend=backend,
+        backend=SqliteBackend(schema=schema, tools=tools, rules=rules, base_world=base_world),
         seed=seed,
         version=version,
         reseed=reseed,
         rule=rule,
     )
+
+
+def _refuse_repeated(name: str, tasks: Sequence[Task]) -> None:
+    seen: set[str] = set()
+    for task in tasks:
+        if task.id in seen:
+            raise SuiteError(f"The suite {name!r} has several tasks with the id {task.id!r}.")
+        seen.add(task.id)
 
 
 def _error(text: str) -> ToolResult:
