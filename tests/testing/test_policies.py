@@ -1,6 +1,8 @@
 """Scripted models pass the trials that they are to pass, and fail the others by the flaw that was drawn."""
 
+import asyncio
 import sys
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -325,3 +327,34 @@ def test_a_task_that_nothing_can_fail_is_an_error(desk):
     with pytest.raises(SuiteError, match="no flaw can be played"):
         policy.script(suite.tasks[0].id, 0)
     assert GoldenPolicy(suite).injected(suite.tasks[0].id, 0) == Injected(None)
+
+
+class Waiting:
+    """A backend that waits for something before it opens, as one over a network does."""
+
+    def __init__(self, backend):
+        self.backend, self.rules = backend, backend.rules
+
+    @asynccontextmanager
+    async def open(self, task):
+        await asyncio.sleep(0)
+        async with self.backend.open(task) as sandbox:
+            yield sandbox
+
+    def grader(self, task):
+        return self.backend.grader(task)
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_backends_that_wait(desk, flaw):
+    """The flaws of a suite whose backend waits are the same, and what goes wrong there is told."""
+    outcomes = Outcomes(pass_rate=0, flaws=(flaw,))
+    suite = replace(desk, backend=Waiting(desk.backend))
+    task = suite.tasks[0]
+    assert GoldenPolicy(suite, outcomes=outcomes).script(task.id, 0) == GoldenPolicy(desk, outcomes=outcomes).script(
+        task.id, 0
+    )
+    if flaw != "loop":
+        broken = bare(suite, (GoldenAction("set_status", {"ticket_id": "none", "status": "hold"}),))
+        with pytest.raises(SuiteError, match="none"):
+            GoldenPolicy(broken, outcomes=outcomes).script(task.id, 0)
