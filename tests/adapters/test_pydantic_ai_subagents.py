@@ -9,13 +9,14 @@ import pytest
 from conftest import TOOLS, make_tool
 from pydantic import ValidationError
 from pydantic_ai import Agent, DeferredToolRequests, FunctionToolset, RunContext
-from pydantic_ai.capabilities import NativeTool
+from pydantic_ai.capabilities import ModelFallback, NativeTool
+from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.native_tools import WebSearchTool
 from pydantic_ai_lab import BALANCE, CLOSE, system_texts
 
 from tbadapters.adapters.pydantic_ai import FRAMEWORK, PydanticAIAgent
 from tbadapters.core.agent import Said
-from tbadapters.core.errors import AgentFault, ForeignTools, InvalidOption, LimitReached, UsageError
+from tbadapters.core.errors import AgentFault, ForeignTools, InvalidOption, LimitReached, ProviderFault, UsageError
 from tbadapters.core.messages import Message, Usage
 from tbadapters.testing import ModelTurn, Reply
 
@@ -321,6 +322,31 @@ class TestFaults:
         async with attempt.session(PydanticAIAgent(agent)) as session:
             with pytest.raises(AgentFault, match="ZeroDivisionError: half a refund"):
                 await session.send(Message("Hi"))
+
+    async def test_a_fallback_to_another_model_is_recorded_attempt_by_attempt(self, lab, attempt):
+        """With the ModelFallback capability the failed request and the one that served are both in the record."""
+        here = await lab(lambda turn: Reply("Hi.", fault="overloaded" if turn.model == "first" else None))
+        agent = Agent(here.model(name="first"), capabilities=[ModelFallback(here.model(name="second"))])
+        async with attempt.session(PydanticAIAgent(agent)) as session:
+            assert await session.send(Message("Hi")) == Said("Hi.")
+        assert [(request.model, request.usage is None) for request in attempt.requests] == [
+            ("first", True),
+            ("second", False),
+        ]
+        assert attempt.usage == here.server.totals
+
+    @pytest.mark.parametrize(
+        ("faults", "owner"), [(("quota", "server_error"), "ProviderFault"), (("quota", "forbidden"), "AccessFault")]
+    )
+    async def test_a_fallback_of_which_all_fail_is_the_providers(self, lab, attempt, faults, owner):
+        """Where all models of a fallback fail, another attempt is worth it if it can help one of them."""
+        kinds = dict(zip(("first", "second"), faults, strict=True))
+        here = await lab(lambda turn: Reply(fault=kinds[turn.model]))
+        model = FallbackModel(here.model(name="first"), here.model(name="second"))
+        async with attempt.session(PydanticAIAgent(Agent(model))) as session:
+            with pytest.raises(ProviderFault) as raised:
+                await session.send(Message("Hi"))
+        assert type(raised.value).__name__ == owner
 
 
 def test_arguments_that_are_no_object_are_sent_back_to_the_model():
