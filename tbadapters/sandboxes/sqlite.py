@@ -163,29 +163,26 @@ def sqlite_suite(
     """Return a suite whose backend is a SQLite database.
 
     Args:
+        name: The suite's name.
         schema: ``CREATE TABLE`` statements with keys, checks and foreign keys.
+        policy: What the agent is told: rules that decide every task.
         tools: Functions marked ``@reads`` or ``@writes``.
         tasks: The tasks; each ``world`` is ``{"now": ISO text, "tables": {table: [row, ...]}}``.
         rules: How the rows of each table are compared; keys and foreign keys are read from the schema.
         base_world: A world common to all tasks; a task's own is laid over it.
-        name, policy, seed, version, reseed: As in ``Suite``.
+        seed: The suite seed that the tasks were built from.
+        version: Changes when tasks, tools or grading change.
+        reseed: Builds the same suite from another seed.
         rule: The independent derivation of a task's outcome: ``rule_of(workflows)`` of ``suites/build.py``.
 
     Raises:
         SuiteError: schema, tools, rules or task ids are wrong.
     """
     _refuse_repeated(name, tasks)
-    return Suite(
-        name=name,
-        tasks=tuple(tasks),
-        policy=policy,
-        tool_list=tuple(tool.tool for tool in tools),
-        backend=SqliteBackend(schema=schema, tools=tools, rules=rules, base_world=base_world),
-        seed=seed,
-        version=version,
-        reseed=reseed,
-        rule=rule,
-    )
+    backend = SqliteBackend(schema=schema, tools=tools, rules=rules, base_world=base_world)
+    agents_tools = tuple(tool.tool for tool in tools)
+    made = Suite(name, tuple(tasks), policy, agents_tools, backend, seed=seed, version=version)
+    return replace(made, reseed=reseed, rule=rule)
 
 
 def _refuse_repeated(name: str, tasks: Sequence[Task]) -> None:
