@@ -6,7 +6,6 @@ import unicodedata
 
 from tbadapters.core.figures import Amount, Coverage, Figure, Figures, Rate
 from tbadapters.core.statistics import Interval
-from tbadapters.core.tools import ToolCall
 
 UNKNOWN = "—"
 _MARK = "\N{REPLACEMENT CHARACTER}"
@@ -92,10 +91,3 @@ def figure_names(figures: Figures) -> dict[str, str]:
 def coverage_text(coverage: Coverage) -> str:
     """Return planned, valid and missing trials in words."""
     return f"{coverage.planned:,} planned, {coverage.valid:,} valid, {coverage.missing:,} missing"
-
-
-def call_text(call: ToolCall) -> str:
-    """Return a tool call as one line."""
-    from tbadapters.core.result import call_line
-
-    return call_line(call.name, call.arguments)
