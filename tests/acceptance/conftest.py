@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from openai import AsyncOpenAI
 
 from tbadapters import Limits, Suite, evaluate, load_suite
 from tbadapters.testing import GoldenPolicy, Outcomes, ScriptedModelServer
@@ -12,29 +13,31 @@ FULL = os.environ.get("TBADAPTERS_FULL") == "1"  # the sizes that the figures in
 LIMITS = Limits(model_requests=20)
 
 
-def langgraph_agent(suite, url, model):
+def langgraph_agent(suite, client):
     """Return a compiled graph that was built with the suite's tools."""
     from langchain.agents import create_agent
     from langchain_openai import ChatOpenAI
 
-    return create_agent(ChatOpenAI(model=model, base_url=url, api_key="none"), suite.tools("langgraph"))
+    model = ChatOpenAI(
+        model="scripted", base_url=str(client.base_url), api_key="none", http_async_client=client._client
+    )
+    return create_agent(model, suite.tools("langgraph"))
 
 
-def openai_agent(suite, url, model):
+def openai_agent(suite, client):
     """Return an agent without tools: the suite's are injected."""
     from agents import Agent, OpenAIResponsesModel
-    from openai import AsyncOpenAI
 
-    return Agent(name="support", model=OpenAIResponsesModel(model, AsyncOpenAI(base_url=url, api_key="none")))
+    return Agent(name="support", model=OpenAIResponsesModel("scripted", client))
 
 
-def pydantic_agent(suite, url, model):
+def pydantic_agent(suite, client):
     """Return an agent without tools: the suite's are injected."""
     from pydantic_ai import Agent
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    return Agent(OpenAIChatModel(model, provider=OpenAIProvider(base_url=url, api_key="none")))
+    return Agent(OpenAIChatModel("scripted", provider=OpenAIProvider(openai_client=client)))
 
 
 MAKERS = {"langgraph": langgraph_agent, "openai-agents": openai_agent, "pydantic-ai": pydantic_agent}
@@ -58,9 +61,12 @@ def play(neobank, tmp_path):
 
     async def play(framework, *, outcomes=None, tasks=None, trials=5, concurrency=16, suite=neobank):
         policy = GoldenPolicy(suite, outcomes=outcomes or Outcomes(pass_rate=1.0))
-        async with ScriptedModelServer({"scripted": policy}, keep_bodies=False) as server:
+        async with (
+            ScriptedModelServer({"scripted": policy}, keep_bodies=False) as server,
+            AsyncOpenAI(base_url=server.url, api_key="none") as client,
+        ):
             result = await evaluate(
-                MAKERS[framework](suite, server.url, "scripted"),
+                MAKERS[framework](suite, client),
                 suite=suite, tasks=tasks, trials=trials, concurrency=concurrency, limits=LIMITS,
                 out=tmp_path, progress="off",
             )  # fmt: skip
