@@ -26,9 +26,9 @@ def langgraph_agent(suite, client):
 
 def openai_agent(suite, client):
     """Return an agent without tools: the suite's are injected."""
-    from agents import Agent, OpenAIResponsesModel
+    from agents import Agent, OpenAIChatCompletionsModel
 
-    return Agent(name="support", model=OpenAIResponsesModel("scripted", client))
+    return Agent(name="support", model=OpenAIChatCompletionsModel("scripted", client))
 
 
 def pydantic_agent(suite, client):

@@ -24,4 +24,4 @@ async def test_concurrent_trials_and_runs_keep_apart(play, framework, neobank):
             expected = [step.tool for step in policy.script(record.task, record.index).steps]
             assert sorted(call.name for call in record.tool_calls) == sorted(expected)
             opening = neobank.task(record.task).opening
-            assert [m.text for m in record.messages if m.role == "user"][0] == opening
+            assert record.messages[0].text == opening
