@@ -8,10 +8,11 @@ READY := .venv/.ready
 demo: $(READY)  ## three real agents on the neobank suite, a scripted stand-in plays the model
 	$(BIN)/tbadapters demo
 
-test: $(READY)  ## the tests, with the coverage of the core as a gate
-	$(BIN)/python -m pytest --cov --cov-report=
-	$(BIN)/coverage report --include='tbadapters/core/*' --fail-under=95 --skip-covered
-	$(BIN)/coverage report --skip-covered --show-missing | tail -n 1
+CORE_TESTS := tests/core tests/run tests/sandboxes
+
+test: $(READY)  ## all tests, each once; the coverage of the core by its own tests is a gate
+	$(BIN)/python -m pytest -n 2 --cov --cov-fail-under=95 --cov-report=term:skip-covered $(CORE_TESTS)
+	$(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(CORE_TESTS))
 
 check: lint types imports  ## what must hold besides the tests
 

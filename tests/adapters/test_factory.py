@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import TOOLS, FakeAttempt
+from fake_attempt import TOOLS, FakeAttempt
 from langchain.agents import create_agent
 from langchain_core.tools import BaseTool, tool
 from langgraph_graphs import chat

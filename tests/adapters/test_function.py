@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
-from conftest import FakeAttempt
+from fake_attempt import FakeAttempt
 
 from tbadapters.adapters.function import FunctionAgent, TrialContext
 from tbadapters.core.agent import Ended, Said

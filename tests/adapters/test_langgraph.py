@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 import anyio
 import pytest
-from conftest import CLOSE_ACCOUNT, GET_BALANCE, TOOLS, TRANSFER, FakeAttempt
+from fake_attempt import CLOSE_ACCOUNT, GET_BALANCE, TOOLS, TRANSFER, FakeAttempt, make_tool
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -309,8 +309,6 @@ async def test_a_tools_error_is_answered_to_the_model(attempt: FakeAttempt) -> N
 
 async def test_arguments_of_any_name_reach_the_sandbox_as_they_are(attempt: FakeAttempt) -> None:
     """Nothing is dropped or renamed, though LangChain uses these names for its own ends."""
-    from conftest import make_tool
-
     names = ("config", "run_manager", "callbacks", "self", "input", "state", "runtime", "store", "tool_call_id", "args")
     odd = make_tool("odd", **dict.fromkeys(names, "string"))
     attempt.tools = [odd]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import CLOSE_ACCOUNT, TOOLS, FakeAttempt
+from fake_attempt import CLOSE_ACCOUNT, TOOLS, FakeAttempt
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage

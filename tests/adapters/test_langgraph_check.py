@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypedDict
 
 import pytest
-from conftest import TOOLS, make_tool
+from fake_attempt import TOOLS, make_tool
 from langchain.agents import create_agent
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI

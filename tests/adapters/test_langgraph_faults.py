@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from blockbuster import BlockBuster
-from conftest import TOOLS, FakeAttempt
+from fake_attempt import TOOLS, FakeAttempt
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph

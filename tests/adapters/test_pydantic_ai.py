@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pydantic_ai_lab
 import pytest
-from conftest import TOOLS, FakeAttempt, make_tool
+from fake_attempt import TOOLS, FakeAttempt, make_tool
 from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, FunctionToolset, RunContext
 from pydantic_ai.agent import WrapperAgent

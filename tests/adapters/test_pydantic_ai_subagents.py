@@ -6,7 +6,7 @@ from typing import Any
 
 import pydantic_ai_lab
 import pytest
-from conftest import TOOLS, make_tool
+from fake_attempt import TOOLS, make_tool
 from pydantic import ValidationError
 from pydantic_ai import Agent, DeferredToolRequests, FunctionToolset, RunContext
 from pydantic_ai.capabilities import ModelFallback, NativeTool

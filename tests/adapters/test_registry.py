@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
-from conftest import TOOLS, FakeAttempt
+from fake_attempt import TOOLS, FakeAttempt
 from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
 
