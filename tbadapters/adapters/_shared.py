@@ -8,8 +8,6 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from tbadapters.core.errors import (
@@ -21,12 +19,9 @@ from tbadapters.core.errors import (
     TbAdaptersError,
     describe,
 )
+from tbadapters.core.provider_errors import ACCESS_CODES, access_code, provider_code, retry_after
 
-_ACCESS = {401: "authentication", 403: "permission", 404: "model_not_found"}
-_PROVIDER = {408: "timeout", 409: "conflict", 429: "rate_limit"}
-_SERVER_ERROR = 500
 # The provider's own words, in an error's ``code`` or ``type``; they say more than the status.
-_ACCESS_CODES = frozenset({"insufficient_quota", "invalid_api_key", "model_not_found", "billing_not_active"})
 _AGENT_CODES = frozenset({"context_length_exceeded", "content_filter", "content_policy_violation"})
 _RATE_CODES = frozenset({"rate_limit_exceeded", "tokens", "requests"})
 
@@ -117,25 +112,9 @@ def http_fault(
     )
 
 
-def retry_after(headers: Mapping[str, str] | None) -> float | None:
-    """Return the seconds that ``retry-after-ms`` or ``retry-after`` (seconds or an HTTP date) ask to wait."""
-    if headers is None:
-        return None
-    try:
-        if (milliseconds := headers.get("retry-after-ms")) is not None:
-            return max(0.0, float(milliseconds) / 1000)
-        if (value := headers.get("retry-after")) is None:
-            return None
-        if value.strip().replace(".", "", 1).isdigit():
-            return float(value)
-        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-    except (TypeError, ValueError):
-        return None
-
-
 def _fault_by_code(message: str, codes: tuple[str | None, ...]) -> Fault | None:
     for code in codes:
-        if code in _ACCESS_CODES:
+        if code in ACCESS_CODES:
             return AccessFault(message, code=code)
         if code in _AGENT_CODES:
             return AgentFault(message, code="content_filter" if code != "context_length_exceeded" else code)
@@ -143,12 +122,10 @@ def _fault_by_code(message: str, codes: tuple[str | None, ...]) -> Fault | None:
 
 
 def _fault_by_status(status: int, message: str, headers: Mapping[str, str] | None) -> Fault | None:
-    if status in _ACCESS:
-        return AccessFault(message, code=_ACCESS[status])
-    if status in _PROVIDER:
-        return ProviderFault(message, code=_PROVIDER[status], retry_after=retry_after(headers))
-    if status >= _SERVER_ERROR:
-        return ProviderFault(message, code="server_error", retry_after=retry_after(headers))
+    if (code := access_code(status)) is not None:
+        return AccessFault(message, code=code)
+    if (code := provider_code(status)) is not None:
+        return ProviderFault(message, code=code, retry_after=retry_after(headers))
     return None
 
 

@@ -12,19 +12,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from tbadapters.core.errors import AccessFault, ProviderFault, describe
+from tbadapters.core.provider_errors import ACCESS_CODES, access_code, provider_code, retry_after
 from tbadapters.core.transport_hooks import TransportHook, observe_transport
 
 __all__ = ["ProviderFaults", "SeenFault", "TransportHook", "observe_transport"]
 
-_ACCESS = {401: "authentication", 403: "permission", 404: "model_not_found"}
-_PROVIDER = {408: "timeout", 409: "conflict", 429: "rate_limit"}
-_ACCESS_CODES = frozenset({"insufficient_quota", "invalid_api_key", "model_not_found", "billing_not_active"})
-_SERVER_ERROR = 500
 _OWN_MISTAKES = frozenset({"LocalProtocolError", "UnsupportedProtocol"})
 
 
@@ -90,12 +85,13 @@ class ProviderFaults:
 
     def answered(self, request: Any, status: int, headers: Mapping[str, str]) -> None:
         """Note an error status; its body may never be read."""
-        code, access = _by_status(status)
+        refused = access_code(status)
+        code = refused or provider_code(status)
         conversation = _conversation(request) if code else None
         if code and conversation:
             self._places[request] = len(self._seen)
-            wait = _retry_after(headers)
-            self._seen.append(SeenFault(request.url.host, code, status, wait, access, conversation))
+            wait = retry_after(headers)
+            self._seen.append(SeenFault(request.url.host, code, status, wait, refused is not None, conversation))
 
     def ended(self, request: Any, body: bytes) -> None:
         """Read what the provider says about its error, or note that a conversation went on."""
@@ -103,7 +99,7 @@ class ProviderFaults:
         if place is not None:
             code, message = _error_of(body)
             seen = self._seen[place]
-            if code in _ACCESS_CODES:
+            if code in ACCESS_CODES:
                 seen = replace(seen, code=code, access=True)
             self._seen[place] = replace(seen, detail=message)
         elif self._seen:
@@ -141,13 +137,6 @@ class _FaultHook(TransportHook):
 _HOOK = _FaultHook()
 
 
-def _by_status(status: int) -> tuple[str | None, bool]:
-    """Return the code of an error status and whether access is refused; 400 and the like are the agent's own fault."""
-    if status in _ACCESS:
-        return _ACCESS[status], True
-    return _PROVIDER.get(status) or ("server_error" if status >= _SERVER_ERROR else None), False
-
-
 def _by_error(error: BaseException) -> str | None:
     names = {base.__name__ for base in type(error).__mro__}
     if names & _OWN_MISTAKES:
@@ -178,17 +167,3 @@ def _error_of(body: bytes) -> tuple[str | None, str]:
         return error.get("code") or error.get("type"), " ".join(str(error.get("message") or "").split())[:300]
     except (ValueError, KeyError, TypeError, AttributeError):
         return None, ""
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that ``retry-after-ms`` or ``retry-after`` (seconds or an HTTP date) ask to wait."""
-    try:
-        if (milliseconds := headers.get("retry-after-ms")) is not None:
-            return max(0.0, float(milliseconds) / 1000)
-        if (value := headers.get("retry-after")) is None:
-            return None
-        if value.strip().replace(".", "", 1).isdigit():
-            return float(value)
-        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-    except (TypeError, ValueError):
-        return None

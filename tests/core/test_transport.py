@@ -342,6 +342,6 @@ async def test_unread_error_body_counts_by_status():
 )
 def test_retry_after_is_read(headers, seconds):
     """Retry-After is read in milliseconds, seconds or as a date."""
-    from tbadapters.core.transport import _retry_after
+    from tbadapters.core.provider_errors import retry_after
 
-    assert _retry_after(headers) == seconds
+    assert retry_after(headers) == seconds
