@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tbadapters.core.errors import Fault, SuiteError
 from tbadapters.core.grading import GoldenAction, Ref
+from tbadapters.core.refs import followed, with_refs
 from tbadapters.core.sandbox import Sandbox
 from tbadapters.core.state import State
 from tbadapters.core.tools import ToolCall, ToolResult
@@ -81,26 +82,14 @@ def resolved(arguments: Mapping[str, Any], results: Sequence[ToolResult], where:
     Raises:
         SuiteError: it points nowhere; ``where`` names the action.
     """
-    return {name: _resolved(value, results, where) for name, value in arguments.items()}
-
-
-def _resolved(value: Any, results: Sequence[ToolResult], where: str) -> Any:
-    if isinstance(value, Ref):
-        return _pointed_at(value, results, where)
-    if isinstance(value, Mapping):
-        return {key: _resolved(item, results, where) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_resolved(item, results, where) for item in value]
-    return value
+    found: dict[str, Any] = with_refs(arguments, lambda ref: _pointed_at(ref, results, where))
+    return found
 
 
 def _pointed_at(ref: Ref, results: Sequence[ToolResult], where: str) -> Any:
     if not 0 <= ref.action < len(results):
         raise SuiteError(f"{where}: {ref} points at an action that is not before it.")
-    found = results[ref.action].value
-    for part in filter(None, ref.path.split(".")):
-        try:
-            found = found[int(part)] if isinstance(found, list) else found[part]
-        except (KeyError, IndexError, ValueError, TypeError):
-            raise SuiteError(f"{where}: {ref} points at nothing: the result is {results[ref.action].text}") from None
-    return found
+    try:
+        return followed(results[ref.action].value, ref.path)
+    except LookupError:
+        raise SuiteError(f"{where}: {ref} points at nothing: the result is {results[ref.action].text}") from None

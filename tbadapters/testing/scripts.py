@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tbadapters.core.grading import GoldenAction, Ref
+from tbadapters.core.refs import followed, refs, with_refs
 from tbadapters.core.suite import Task, UserFact
 from tbadapters.core.tools import Tool
 from tbadapters.core.wording import fold, spans
@@ -73,12 +74,13 @@ class Script:
     def arguments(self, step: GoldenAction, done: Sequence[Done]) -> dict[str, Any]:
         """Return a step's arguments, each ``Ref`` replaced by what the conversation's results say."""
         results = [d.value for d in done]
-        return {name: _resolved(value, results) for name, value in step.arguments.items()}
+        found: dict[str, Any] = with_refs(step.arguments, lambda ref: _pointed_at(ref, results))
+        return found
 
 
 def refers_to(step: GoldenAction, places: Iterable[int]) -> bool:
     """Whether a step takes a value out of the result of one of these steps."""
-    return not {ref.action for ref in _refs(step.arguments)}.isdisjoint(places)
+    return not {ref.action for ref in refs(step.arguments)}.isdisjoint(places)
 
 
 def golden_script(task: Task) -> Script:
@@ -112,7 +114,7 @@ def reading_step(task: Task, tools: Sequence[Tool]) -> GoldenAction | None:
     actions = [action for end in task.expectation.end_states for action in end.actions]
     reading = {tool.name: tool for tool in tools if not tool.writes}
     for action in actions:
-        if action.tool in reading and not list(_refs(action.arguments)):
+        if action.tool in reading and not list(refs(action.arguments)):
             return action
     known = _literals(actions)
     for tool in reading.values():
@@ -124,42 +126,15 @@ def reading_step(task: Task, tools: Sequence[Tool]) -> GoldenAction | None:
 
 def _literals(actions: Sequence[GoldenAction]) -> dict[str, Any]:
     return {
-        name: value
-        for action in reversed(actions)
-        for name, value in action.arguments.items()
-        if not list(_refs(value))
+        name: value for action in reversed(actions) for name, value in action.arguments.items() if not list(refs(value))
     }
-
-
-def _refs(value: Any) -> Iterator[Ref]:
-    if isinstance(value, Ref):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _refs(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _refs(item)
-
-
-def _resolved(value: Any, results: Sequence[Any]) -> Any:
-    if isinstance(value, Ref):
-        return _pointed_at(value, results)
-    if isinstance(value, Mapping):
-        return {name: _resolved(item, results) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_resolved(item, results) for item in value]
-    return value
 
 
 def _pointed_at(ref: Ref, results: Sequence[Any]) -> Any:
     """Return what a ``Ref`` points at; after a failed call it points nowhere, and the model makes something up."""
     if ref.action >= len(results):
         return UNKNOWN
-    found = results[ref.action]
-    for part in filter(None, ref.path.split(".")):
-        try:
-            found = found[int(part)] if isinstance(found, list) else found[part]
-        except (KeyError, IndexError, ValueError, TypeError):
-            return UNKNOWN
-    return found
+    try:
+        return followed(results[ref.action], ref.path)
+    except LookupError:
+        return UNKNOWN

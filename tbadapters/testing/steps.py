@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tbadapters.core.grading import GoldenAction, Ref
+from tbadapters.core.grading import GoldenAction
+from tbadapters.core.refs import refs, with_refs
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +31,14 @@ def dependents(steps: Sequence[Step], gone: set[int]) -> set[int]:
     """Return ``gone`` and the ids of all steps that can't be played without one of it, in any number of hops."""
     found = set(gone)
     for step in steps:  # a Ref points backwards, so one pass in order is enough
-        if any(ref.action in found for ref in _refs(step.action.arguments)):
+        if any(ref.action in found for ref in refs(step.action.arguments)):
             found.add(step.id)
     return found
 
 
 def referred_to(steps: Sequence[Step]) -> set[int]:
     """Return the ids of the steps that a ``Ref`` points at."""
-    return {ref.action for step in steps for ref in _refs(step.action.arguments)}
+    return {ref.action for step in steps for ref in refs(step.action.arguments)}
 
 
 def playable(steps: Sequence[Step]) -> tuple[GoldenAction, ...] | None:
@@ -45,30 +46,9 @@ def playable(steps: Sequence[Step]) -> tuple[GoldenAction, ...] | None:
     places: dict[int, int] = {}
     actions = []
     for place, step in enumerate(steps):
-        if any(ref.action not in places for ref in _refs(step.action.arguments)):
+        if any(ref.action not in places for ref in refs(step.action.arguments)):
             return None
-        arguments = {name: _adjusted(value, places) for name, value in step.action.arguments.items()}
+        arguments = with_refs(step.action.arguments, lambda ref: replace(ref, action=places[ref.action]))
         actions.append(GoldenAction(step.action.tool, arguments))
         places[step.id] = place
     return tuple(actions)
-
-
-def _refs(value: Any) -> Iterator[Ref]:
-    if isinstance(value, Ref):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _refs(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _refs(item)
-
-
-def _adjusted(value: Any, places: Mapping[int, int]) -> Any:
-    if isinstance(value, Ref):
-        return replace(value, action=places[value.action])
-    if isinstance(value, Mapping):
-        return {key: _adjusted(item, places) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_adjusted(item, places) for item in value]
-    return value
