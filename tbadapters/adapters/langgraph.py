@@ -71,6 +71,13 @@ class LangGraphAgent:
         own = str(graph.name or "")
         self.name = name or (own if own not in ("", "LangGraph") else "graph")
 
+    @property
+    def models(self) -> list[str]:
+        """The names of the chat models that can be found in the graph."""
+        from tbadapters.adapters.langgraph_parts import tools_in
+
+        return tools_in(self.graph).models
+
     def check(self, tools: Sequence[Tool]) -> None:
         """See ``AgentAdapter.check``.
 
@@ -78,7 +85,8 @@ class LangGraphAgent:
             ForeignTools: the graph holds tools of its author's, or none that can be seen.
             UnknownAgentType: its state has no ``messages``.
         """
-        from tbadapters.adapters.langgraph_tools import SuiteTool, tools_in
+        from tbadapters.adapters.langgraph_parts import tools_in
+        from tbadapters.adapters.langgraph_tools import SuiteTool
 
         if self.tools == "replace":
             raise ForeignTools(

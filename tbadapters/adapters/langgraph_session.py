@@ -22,7 +22,8 @@ from langgraph.pregel import Pregel
 from langsmith.run_helpers import get_tracing_context, tracing_context
 
 from tbadapters.adapters.langgraph_approvals import PendingApprovals, denied, stopped_before
-from tbadapters.adapters.langgraph_tools import ROOT, PlayedTurn, graphs_in, played_turn
+from tbadapters.adapters.langgraph_parts import graphs_in
+from tbadapters.adapters.langgraph_tools import ROOT, PlayedTurn, played_turn
 from tbadapters.adapters.langgraph_watch import Watch
 from tbadapters.core.agent import Approvals, Ended, NeedsApproval, Recorder, Said, TaskBrief
 from tbadapters.core.errors import AgentFault

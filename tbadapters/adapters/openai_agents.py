@@ -42,9 +42,9 @@ _LABELS = {
 }
 
 
-def _hooks() -> ModuleType:
+def _part(noun: Literal["tools", "ledger"]) -> ModuleType:
     require("agents", framework="The OpenAI Agents SDK", extra="openai-agents")
-    return importlib.import_module("tbadapters.adapters.openai_agents_hooks")
+    return importlib.import_module(f"tbadapters.adapters.openai_agents_{noun}")
 
 
 class OpenAIAgentsAgent:
@@ -81,8 +81,9 @@ class OpenAIAgentsAgent:
             raise InvalidOption(f'OpenAIAgentsAgent(tools={tools!r}): say "check", "replace" or "suite".')
         self.agent, self.name = agent, name or agent.name
         self._context, self._tools = context, tools
-        config = run_config or _hooks().RunConfig()
+        config = run_config or _part("ledger").RunConfig()
         self._run_config = replace(config, tracing_disabled=config.tracing_disabled or not tracing)
+        self.models = _part("ledger").model_names(agent, config)
 
     def check(self, tools: Sequence[Tool]) -> None:
         """Look at the agents in sight. Those inside ``handoff()`` and ``as_tool()`` are looked at when they first act.
@@ -90,21 +91,21 @@ class OpenAIAgentsAgent:
         Raises:
             ForeignTools: one brings tools that are not the suite's.
         """
-        hooks, names = _hooks(), {tool.name for tool in tools}
-        for agent in hooks.reachable(self.agent):
-            foreign = [] if self._tools == "replace" else hooks.foreign_tools(agent)
-            foreign += [t.name for t in agent.tools if isinstance(t, hooks.SuiteTool) and t.name not in names]
+        own, names = _part("tools"), {tool.name for tool in tools}
+        for agent in own.reachable(self.agent):
+            foreign = [] if self._tools == "replace" else own.foreign_tools(agent)
+            foreign += [t.name for t in agent.tools if isinstance(t, own.SuiteTool) and t.name not in names]
             if foreign:
-                raise hooks.refused(agent.name, foreign)
+                raise own.refused(agent.name, foreign)
 
     @asynccontextmanager
     async def open(
         self, brief: TaskBrief, tools: Sequence[Tool], recorder: Recorder, limits: Limits
     ) -> AsyncIterator[OpenAIAgentsSession]:
         """Open a session for one attempt; it is left when the last tool call's cleanup has ended."""
-        hooks, agent = _hooks(), self.agent
-        if self._tools == "replace" or not any(hooks.has_suite_tools(one) for one in hooks.reachable(agent)):
-            agent = hooks.Equipment(agent, tools, recorder.note).copy(agent) if self._tools != "suite" else agent
+        own, agent = _part("tools"), self.agent
+        if self._tools == "replace" or not any(own.has_suite_tools(one) for one in own.reachable(agent)):
+            agent = own.Equipment(agent, tools, recorder.note).copy(agent) if self._tools != "suite" else agent
         context = self._context() if callable(self._context) else self._context
         session = OpenAIAgentsSession(
             agent, run_config=self._run_config, context=context, brief=brief, recorder=recorder, limits=limits
@@ -129,9 +130,9 @@ class OpenAIAgentsSession:
         recorder: Recorder,
         limits: Limits,
     ) -> None:
-        hooks = _hooks()
-        self.ledger = hooks.Ledger(recorder, agent, run_config)
-        self._watch = hooks.Watch(recorder)
+        part = _part("ledger")
+        self.ledger = part.Ledger(recorder, agent, run_config)
+        self._watch = part.Watch(recorder)
         self._agent, self._context, self._instructions = agent, context, brief.instructions
         self._author_filter = run_config.call_model_input_filter
         self._run_config = replace(run_config, call_model_input_filter=self._before_request)
@@ -147,13 +148,13 @@ class OpenAIAgentsSession:
             Fault: as in ``AgentSession.send``.
             ForeignTools: an agent that acts for the first time brings tools that are not the suite's.
         """
-        hooks, result = _hooks(), await self._run(self._input(turn))
+        part, result = _part("ledger"), await self._run(self._input(turn))
         self._agent, self._items = result.last_agent, result.to_input_list()
         self._waiting = {str(item.call_id): item for item in result.interruptions}
         if self._waiting:
             self._state = result.to_state()
-            return NeedsApproval(tuple(hooks.approval_request(key, item) for key, item in self._waiting.items()))
-        return Said(hooks.answer_text(result.final_output))
+            return NeedsApproval(tuple(part.approval_request(key, item) for key, item in self._waiting.items()))
+        return Said(part.answer_text(result.final_output))
 
     def _input(self, turn: Message | Approvals) -> list[TResponseInputItem] | RunState[Any]:
         if isinstance(turn, Message):
@@ -196,17 +197,17 @@ class OpenAIAgentsSession:
 
     async def _before_request(self, data: CallModelData[Any]) -> ModelInputData:
         """Look at the agent, tell it the policy and count the request; reaches sub-agents, unlike run hooks."""
-        agent, hooks = data.agent, _hooks()
+        agent, own = data.agent, _part("tools")
         if self.ledger.broken:
             raise self.ledger.broken
-        if foreign := hooks.foreign_tools(agent):
-            raise self.ledger.breaks(hooks.refused(agent.name, foreign, seen=False))
+        if foreign := own.foreign_tools(agent):
+            raise self.ledger.breaks(own.refused(agent.name, foreign, seen=False))
         model_input = data.model_data
         if self._author_filter is not None:
             filtered = self._author_filter(data)
             model_input = filtered if not hasattr(filtered, "__await__") else await filtered
         if self._instructions:
-            if self._watch.speaks(agent) or hooks.has_suite_tools(agent):
+            if self._watch.speaks(agent) or own.has_suite_tools(agent):
                 told = [text for text in (model_input.instructions, self._instructions) if text]
                 model_input = replace(model_input, instructions="\n\n".join(told))
             else:
@@ -222,7 +223,7 @@ def matches(agent: object) -> bool:
 
 def tools(suite_tools: Sequence[Tool]) -> list[Any]:
     """Return a suite's tools as the SDK's own, for agents and for sub-agents behind ``as_tool()``."""
-    make = _hooks().suite_tool
+    make = _part("tools").suite_tool
     return [make(tool) for tool in suite_tools]
 
 

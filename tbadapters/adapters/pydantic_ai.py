@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pydantic_ai.agent import AbstractAgent
     from pydantic_ai.settings import ModelSettings
 
-    from tbadapters.adapters.pydantic_ai_session import Meter, Session
+    from tbadapters.adapters.pydantic_ai_meter import Meter
+    from tbadapters.adapters.pydantic_ai_session import Session
 
 
 class PydanticAIAgent:
@@ -70,6 +71,12 @@ class PydanticAIAgent:
         """A short name of the agent."""
         return self._name or self.agent.name or self.framework
 
+    @property
+    def models(self) -> list[str]:
+        """The names of the models of the agent and its sub-agents, where they have one already."""
+        models = [agent.model for agent in (self.agent, *self.subagents)]
+        return [m.partition(":")[2] or m if isinstance(m, str) else m.model_name for m in models if m is not None]
+
     def check(self, tools: Sequence[Tool]) -> None:
         """Look at the agent and its sub-agents once.
 
@@ -102,7 +109,7 @@ class PydanticAIAgent:
 
     def _check_tools(self, agent: AbstractAgent[Any, Any], tools: Sequence[Tool]) -> bool:
         """Return whether the agent is going to have the suite's tools."""
-        from tbadapters.adapters.pydantic_ai_session import agents_used_by, belongings
+        from tbadapters.adapters.pydantic_ai_tools import agents_used_by, belongings
 
         found = belongings(agent, self.keep)
         if found.foreign and not self.replaces:
@@ -131,7 +138,8 @@ class PydanticAIAgent:
         self, brief: TaskBrief, tools: Sequence[Tool], recorder: Recorder, limits: Limits
     ) -> AsyncIterator[Session]:
         """Open a session for one attempt. The framework's own limits are lifted."""
-        from tbadapters.adapters.pydantic_ai_session import Meter, Session, history
+        from tbadapters.adapters.pydantic_ai_meter import Meter
+        from tbadapters.adapters.pydantic_ai_session import Session, history
 
         deps = self.deps
         if self.deps_factory is not None:
@@ -155,7 +163,7 @@ class PydanticAIAgent:
         """Return the output type that also lets a run end with a request for approval, or None to leave it."""
         from pydantic_ai import DeferredToolRequests
 
-        from tbadapters.adapters.pydantic_ai_session import can_ask, output_types
+        from tbadapters.adapters.pydantic_ai_tools import can_ask, output_types
 
         if can_ask(self.agent) or not any(tool.needs_approval for tool in tools):
             return None
@@ -165,7 +173,8 @@ class PydanticAIAgent:
         self, policy: str | None, tools: Sequence[Tool], meter: Meter
     ) -> list[tuple[AbstractAgent[Any, Any], dict[str, Any]]]:
         """Return what is overridden in each agent while the attempt's runs are under way."""
-        from tbadapters.adapters.pydantic_ai_session import MeteredModel, actor_name, belongings, can_ask, suite_toolset
+        from tbadapters.adapters.pydantic_ai_meter import MeteredModel
+        from tbadapters.adapters.pydantic_ai_tools import actor_name, belongings, can_ask, suite_toolset
 
         plan: list[tuple[AbstractAgent[Any, Any], dict[str, Any]]] = []
         for agent in (self.agent, *self.subagents):
@@ -186,7 +195,7 @@ class PydanticAIAgent:
 
 def _tools(tools: Sequence[Tool]) -> list[Any]:
     require("pydantic_ai", framework="PydanticAI", extra="pydantic-ai")
-    from tbadapters.adapters.pydantic_ai_session import suite_tool
+    from tbadapters.adapters.pydantic_ai_tools import suite_tool
 
     return [suite_tool(tool) for tool in tools]
 

@@ -1,4 +1,4 @@
-"""What tbadapters puts into an OpenAI Agents SDK run: the suite's tools, a ledger of requests, a watch on agents.
+"""What is counted of an OpenAI Agents SDK run: its model requests, by agent, and who speaks.
 
 Imports the SDK, so it is imported where an agent of it is at hand.
 """
@@ -6,94 +6,35 @@ Imports the SDK, so it is imported where an agent of it is at hand.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from copy import deepcopy
-from dataclasses import dataclass, replace
-from typing import Any, TypeGuard
+from dataclasses import dataclass
+from typing import Any
 
 import anyio
 from agents import (
     Agent,
     AgentHookContext,
-    FunctionTool,
-    Handoff,
     Model,
     RunConfig,
     RunContextWrapper,
     RunHooks,
     ToolApprovalItem,
-    ToolOriginType,
     Usage,
 )
 from agents.models import get_default_model
-from agents.tool import get_function_tool_origin
-from agents.tool_context import ToolContext
 from pydantic_core import to_json
 
 from tbadapters.core import messages
 from tbadapters.core.agent import ApprovalRequest, Recorder
-from tbadapters.core.errors import Fault, ForeignTools, TbAdaptersError, UsageError
-from tbadapters.core.tools import Tool
+from tbadapters.core.errors import Fault, TbAdaptersError, UsageError
 
 NO_USAGE = "The model {} reported no usage; for streamed chat completions say ModelSettings(include_usage=True)."
 UNSEEN = (
     "A sub-agent behind as_tool() was given a run_config of its own, so its tools can't be looked at: leave run_config "
     "out of as_tool() (it then has that of OpenAIAgentsAgent(agent, run_config=...)), or build the agent with factory()."
 )
-
-
-class SuiteTool(FunctionTool):
-    """A suite's tool as the SDK's own; the type is how it is told from an author's tools."""
-
-
-def suite_tool(tool: Tool) -> SuiteTool:
-    """Return a tool as the SDK's, its schema as it is (the SDK's strict form would make every argument required)."""
-
-    async def invoke(context: ToolContext[Any], text: str) -> str:
-        ledger = context.usage if isinstance(context.usage, Ledger) else None
-        try:
-            arguments = json.loads(text or "{}")
-        except ValueError as error:
-            return f"The arguments of {tool.name} are no valid JSON: {error}"
-        if not isinstance(arguments, dict):
-            return f"The arguments of {tool.name} must be a JSON object."
-        if ledger is None:
-            return (await tool.call(arguments)).text
-        async with ledger.calling():
-            return (await tool.call(arguments, actor=ledger.actor(context.agent))).text
-
-    schema = deepcopy(dict(tool.parameters))
-    return SuiteTool(
-        tool.name, tool.description, schema, invoke, strict_json_schema=False, needs_approval=tool.needs_approval
-    )
-
-
-def is_sub_agent(tool: object) -> TypeGuard[FunctionTool]:
-    """Whether a tool was made by ``as_tool()``: an agent of the author's, not a foreign tool."""
-    origin = get_function_tool_origin(tool) if isinstance(tool, FunctionTool) else None
-    return origin is not None and origin.type is ToolOriginType.AGENT_AS_TOOL
-
-
-def has_suite_tools(agent: Any) -> bool:
-    """Whether an agent was built with tools of a suite."""
-    return any(isinstance(tool, SuiteTool) for tool in agent.tools)
-
-
-def foreign_tools(agent: Any) -> list[str]:
-    """Return the names of an agent's tools and MCP servers that are not a suite's."""
-    own = [tool.name for tool in agent.tools if not isinstance(tool, SuiteTool) and not is_sub_agent(tool)]
-    return own + [server.name for server in agent.mcp_servers]
-
-
-def refused(agent: str, names: Sequence[str], *, seen: bool = True) -> ForeignTools:
-    """Return the error for foreign tools; ``seen`` is whether the agent is one that tools="replace" reaches."""
-    build = 'Build it with tools=load_suite(...).tools("openai-agents")'
-    other = ', or say OpenAIAgentsAgent(agent, tools="replace") to have the suite\'s tools instead' if seen else ""
-    return ForeignTools(
-        f"The agent {agent!r} brings tools that are not the suite's: {', '.join(names)}. {build}{other}."
-    )
 
 
 def reachable(agent: Agent[Any]) -> list[Agent[Any]]:
@@ -105,44 +46,6 @@ def reachable(agent: Agent[Any]) -> list[Agent[Any]]:
             found.append(current)
             waiting.extend(target for target in current.handoffs if isinstance(target, Agent))
     return found
-
-
-class Equipment:
-    """Copies of an author's agents with the suite's tools; the author's objects stay as they are.
-
-    An agent gets the suite's tools in place of foreign ones; and, where no agent in sight was built with any tools
-    but sub-agents, if it has none.
-    """
-
-    def __init__(self, root: Agent[Any], tools: Sequence[Tool], note: Callable[[str], None]) -> None:
-        self._note = note
-        self._tools = [suite_tool(tool) for tool in tools]
-        self._wired = any(has_suite_tools(agent) or foreign_tools(agent) for agent in reachable(root))
-        self._copies: dict[int, tuple[Agent[Any], Agent[Any]]] = {}
-
-    def copy(self, agent: Agent[Any]) -> Agent[Any]:
-        """Return the equipped copy of an agent: one for each, so that agents may hand off in circles."""
-        if id(agent) in self._copies:
-            return self._copies[id(agent)][1]
-        kept = [tool for tool in agent.tools if isinstance(tool, SuiteTool) or is_sub_agent(tool)]
-        foreign = foreign_tools(agent)
-        if foreign or not (self._wired or agent.tools):
-            names = {tool.name for tool in kept}
-            kept += [tool for tool in self._tools if tool.name not in names]
-            instead = f" instead of {', '.join(foreign)}" if foreign else ""
-            self._note(f"{agent.name} was given the suite's tools{instead}.")
-        twin = agent.clone(tools=kept, mcp_servers=[], handoffs=[])
-        self._copies[id(agent)] = self._copies[id(twin)] = (agent, twin)
-        twin.handoffs.extend(
-            self._handoff(target) if isinstance(target, Handoff) else self.copy(target) for target in agent.handoffs
-        )
-        return twin
-
-    def _handoff(self, handoff: Handoff[Any, Any]) -> Handoff[Any, Any]:
-        async def invoke(context: RunContextWrapper[Any], text: str) -> Any:
-            return self.copy(await handoff.on_invoke_handoff(context, text))
-
-        return replace(handoff, on_invoke_handoff=invoke)
 
 
 @dataclass(eq=False, slots=True)
@@ -290,6 +193,11 @@ def approval_request(key: str, item: ToolApprovalItem) -> ApprovalRequest:
     except ValueError:
         arguments = None
     return ApprovalRequest(key, item.name or "", arguments if isinstance(arguments, dict) else {})
+
+
+def model_names(agent: Agent[Any], run_config: RunConfig) -> list[str]:
+    """Return the names of the models that an agent and those in sight ask, each once."""
+    return list(dict.fromkeys(_model_name(one, run_config) for one in reachable(agent)))
 
 
 def _model_name(agent: Agent[Any], run_config: RunConfig) -> str:
