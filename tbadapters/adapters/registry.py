@@ -82,7 +82,9 @@ def _file_module(spec: str, source: str) -> ModuleType:
     path = Path(source).resolve()
     if not path.is_file():
         raise UnimportableAgent(spec, f"there is no file {source!r}.")
-    _search_first(path.parent)
+    if str(path.parent) not in sys.path:
+        # Last, so that a file of the user's named agents.py does not hide the SDK's module of that name.
+        sys.path.append(str(path.parent))
     name = f"tbadapters_agent_{path.stem}"
     found = importlib.util.spec_from_file_location(name, path)
     if found is None or found.loader is None:
@@ -94,7 +96,8 @@ def _file_module(spec: str, source: str) -> ModuleType:
 
 
 def _named_module(spec: str, source: str) -> ModuleType:
-    _search_first(Path.cwd())
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
     try:
         return importlib.import_module(source)
     except ModuleNotFoundError as error:
@@ -102,11 +105,6 @@ def _named_module(spec: str, source: str) -> ModuleType:
         if (source == missing or source.startswith(f"{missing}.")) and missing not in _EXTRA_OF:
             raise UnimportableAgent(spec, f"there is no module {missing!r}.") from error
         raise
-
-
-def _search_first(folder: Path) -> None:
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
 
 
 def _attribute(spec: str, module: ModuleType, attribute: str) -> Any:

@@ -85,6 +85,12 @@ async def test_an_agent_is_imported_by_module_or_file(attempt: FakeAttempt, fold
         assert await session.send(Message("Ada")) == Said("Hello Ada")
 
 
+def test_a_file_may_be_named_like_a_framework(folder: Path) -> None:
+    """A file agents.py that imports the SDK's module ``agents`` gets the SDK's."""
+    (folder / "agents.py").write_text("from agents import Agent\nsupport = Agent(name='support')")
+    assert resolve_agent("agents.py:support").name == "support"
+
+
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
