@@ -8,10 +8,9 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NoReturn
 
 import anyio
-import stamina
 
 from tbadapters.core.agent import AgentAdapter, Approvals, TaskBrief
 from tbadapters.core.attempt import Attempt, Parties, end_reason, fault_record
@@ -36,6 +35,7 @@ from tbadapters.core.limits import Limits, Retries
 from tbadapters.core.logs import get_logger
 from tbadapters.core.messages import Message
 from tbadapters.core.records import AttemptRecord
+from tbadapters.core.retrying import TryAgain, attempts
 from tbadapters.core.suite import Suite, Task
 from tbadapters.core.transport import ProviderFaults
 from tbadapters.core.users import SimulatedUser
@@ -66,14 +66,6 @@ class TrialPlan:
         return TaskBrief(secrets.token_hex(8), policy, task.history)
 
 
-class _TryAgain(Exception):
-    """Raised inside a trial to have stamina wait and make another attempt."""
-
-    def __init__(self, retry_after: float | None) -> None:
-        super().__init__()
-        self.retry_after = retry_after
-
-
 async def run_trial(
     plan: TrialPlan, task: Task, index: int, *, first: int, may_retry: Callable[[], bool], commit: Commit
 ) -> AttemptRecord:
@@ -96,40 +88,23 @@ async def run_trial(
     record: AttemptRecord | None = None
     number = first
     try:
-        async for again in stamina.retry_context(
-            on=_wait_hook(plan.retries),
-            attempts=plan.retries.attempts,
-            timeout=None,
-            wait_initial=plan.retries.wait_initial,
-            wait_max=plan.retries.wait_max,
-            wait_jitter=min(1.0, plan.retries.wait_initial),
-        ):
+        async for again in attempts(plan.retries):
             with again:
                 record, fault = await run_attempt(plan, task, TrialRef(task.id, index, plan.seed), number)
                 number += 1
                 await commit(record)
-                _look_further(record, fault, may_retry)
-    except _TryAgain:
+                if isinstance(fault, AccessFault):
+                    raise fault
+                if record.verdict is None and number - first < plan.retries.attempts and may_retry():
+                    _try_again(fault)
+    except TryAgain:
         pass
     assert record is not None, "stamina makes at least one attempt"  # noqa: S101  (narrows the type)
     return record
 
 
-def _look_further(record: AttemptRecord, fault: Fault | None, may_retry: Callable[[], bool]) -> None:
-    """Raise what must follow from an attempt: nothing, another attempt, or the end of the run."""
-    if isinstance(fault, AccessFault):
-        raise fault
-    if record.verdict is None and may_retry():
-        raise _TryAgain(fault.retry_after if fault else None)
-
-
-def _wait_hook(retries: Retries) -> Callable[[Exception], bool | float]:
-    def wait_for(error: Exception) -> bool | float:
-        if not isinstance(error, _TryAgain):
-            return False
-        return True if error.retry_after is None else min(error.retry_after, retries.wait_max)
-
-    return wait_for
+def _try_again(fault: Fault | None) -> NoReturn:
+    raise TryAgain(fault.retry_after if fault else None)
 
 
 async def run_attempt(plan: TrialPlan, task: Task, trial: TrialRef, number: int) -> tuple[AttemptRecord, Fault | None]:

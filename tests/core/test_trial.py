@@ -117,6 +117,27 @@ async def test_a_later_attempt_decides(desk):
     assert len(record.tool_calls) == 2
 
 
+async def test_the_budget_is_asked_only_for_attempts_that_are_made(desk):
+    """The last attempt that is allowed takes nothing from the run's retry budget."""
+    asked = []
+
+    async def commit(record):
+        pass
+
+    await run_trial(
+        plan(desk, raising(ProviderFault("down"))), desk.tasks[0], 0,
+        first=0, may_retry=lambda: asked.append(1) or True, commit=commit,
+    )  # fmt: skip
+    assert len(asked) == QUICK.attempts - 1
+
+
+async def test_retries_are_told_as_events_not_in_logs(desk, capsys, caplog):
+    """Another attempt writes nothing to standard output or to the logs."""
+    await trial_of(desk, raising(ProviderFault("down")))
+    out, err = capsys.readouterr()
+    assert (out, err, caplog.text) == ("", "", "")
+
+
 async def test_no_retry_without_budget(desk):
     """Where no further attempt may be made, the trial ends without verdict after the first."""
     committed = []
