@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -234,6 +235,12 @@ class RunResult:
     def without_verdict(self) -> tuple[AttemptRecord, ...]:
         """All attempts that ended in a fault of the infrastructure; their tokens and money are accounted apart."""
         return (*self.faulted, *(r for r in self.records if r.passed is None))
+
+    @property
+    def faults(self) -> dict[str, int]:
+        """What ended the attempts without a verdict: ``owner: code`` -> how many, the most frequent first."""
+        ended = Counter(f"{r.fault.owner}: {r.fault.code}" for r in self.without_verdict if r.fault)
+        return dict(ended.most_common())
 
     @cached_property
     def failures(self) -> FailureSignature:

@@ -45,6 +45,7 @@ def _spent(result: RunResult) -> dict[str, Any]:
         "valid": {"usage": result.usage.to_dict(), "cost": result.cost},
         "without_verdict": {
             "attempts": len(faulted),
+            "faults": result.faults,
             "usage": total_usage(faulted).to_dict(),
             "cost": known_cost(faulted),
         },

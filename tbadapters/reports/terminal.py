@@ -155,7 +155,8 @@ def _spent(result: RunResult) -> Text:
     )
     if apart:
         tokens = sum(record.usage.total_tokens for record in apart)
-        text += f" Apart from that: {len(apart)} attempts without a verdict, {tokens:,} tokens."
+        ended = ", ".join(f"{fault} x {number}" for fault, number in result.faults.items())
+        text += f" Apart from that: {len(apart)} attempts without a verdict ({ended}), {tokens:,} tokens."
     return Text(f"\n{text}", "dim")
 
 

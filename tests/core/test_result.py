@@ -64,6 +64,9 @@ def test_faulted_attempts_are_accounted_apart():
     apart = found.to_dict()["spent"]["without_verdict"]
     assert apart["attempts"] == 2
     assert apart["usage"]["input_tokens"] == 7 + 10 + 1010
+    assert sum(apart["faults"].values()) == 2
+    fault = next(iter(found.faults))
+    assert fault in str(found)
 
 
 def test_missing_trials_are_shown():
