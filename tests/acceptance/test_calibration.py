@@ -5,7 +5,7 @@ import pytest
 from tbadapters.testing import Outcomes
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("rate", [0.0, 0.3, 0.8, 1.0])
 async def test_outcomes_and_tokens_are_exact(play, framework, rate, size):
     """pass@1, observed k/k, every verdict and every token equal what was injected and sent."""

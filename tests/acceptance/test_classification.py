@@ -13,7 +13,7 @@ CLASSES = {
 }
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1800)
 async def test_every_flaw_fails_with_its_effects_and_its_cause(play, framework, flaws_a_kind):
     """All flawed trials fail; the effect classes are the injected ones; the causing call or golden action is named."""
     for flaw in FLAWS:

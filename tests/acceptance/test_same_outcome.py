@@ -5,7 +5,7 @@ import pytest
 from tbadapters.testing import Outcomes
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1800)
 async def test_three_frameworks_get_the_same_verdicts(play, size):
     """The same seeded script through the three frameworks gives the same verdicts and effects, trial by trial."""
     tasks, trials = size
