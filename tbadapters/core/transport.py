@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -61,6 +62,8 @@ class ProviderFaults:
     def __init__(self) -> None:
         self._seen: list[SeenFault] = []
         self._places: dict[Any, int] = {}
+        self._open: dict[Any, float] = {}
+        self._given_up = 0.0
 
     @contextmanager
     def observe(self) -> Iterator[None]:
@@ -83,6 +86,20 @@ class ProviderFaults:
         left.sort(key=lambda seen: seen.access)
         return left[-1].fault() if left else None
 
+    def waiting_seconds(self) -> float:
+        """Return how long the model request that waited longest without an end has waited, 0.0 where there is none.
+
+        A request that is still open waits until now; one that was cancelled (by the attempt's deadline, say) waited
+        until then.
+        """
+        now = time.monotonic()
+        return max([self._given_up, *(now - began for began in tuple(self._open.values()))])
+
+    def began(self, request: Any) -> None:
+        """Note a request that is about to be sent."""
+        if _conversation(request) is not None:
+            self._open[request] = time.monotonic()
+
     def answered(self, request: Any, status: int, headers: Mapping[str, str]) -> None:
         """Note an error status; its body may never be read."""
         refused = access_code(status)
@@ -93,8 +110,11 @@ class ProviderFaults:
             wait = retry_after(headers)
             self._seen.append(SeenFault(request.url.host, code, status, wait, refused is not None, conversation))
 
-    def ended(self, request: Any, body: bytes) -> None:
+    def ended(self, request: Any, status: int, body: bytes) -> None:
         """Read what the provider says about its error, or note that a conversation went on."""
+        self._open.pop(request, None)
+        if 300 <= status < 400:  # noqa: PLR2004 - HTTP: a redirection is no answer
+            return
         place = self._places.pop(request, None)
         if place is not None:
             code, message = _error_of(body)
@@ -108,7 +128,10 @@ class ProviderFaults:
 
     def failed(self, request: Any, error: BaseException) -> None:
         """Note a broken connection or a timeout; a cancelled request is nobody's fault."""
+        began = self._open.pop(request, None)
         code = _by_error(error)
+        if began is not None and code is None:
+            self._given_up = max(self._given_up, time.monotonic() - began)
         conversation = _conversation(request) if code else None
         if self._places.pop(request, None) is None and code and conversation:
             self._seen.append(SeenFault(request.url.host, code, None, None, False, conversation, describe(error)))
@@ -120,14 +143,17 @@ _recording: ContextVar[ProviderFaults | None] = ContextVar("tbadapters_provider_
 class _FaultHook(TransportHook):
     """Tells each event to the attempt in whose context the request was made."""
 
+    def request(self, request: Any) -> None:
+        if (faults := _recording.get()) is not None:
+            faults.began(request)
+
     def response(self, request: Any, status: int, headers: Mapping[str, str]) -> None:
         if (faults := _recording.get()) is not None:
             faults.answered(request, status, headers)
 
     def ended(self, request: Any, status: int, body: bytes) -> None:
-        faults = _recording.get()
-        if faults is not None and (status < 300 or status >= 400):  # noqa: PLR2004 - HTTP
-            faults.ended(request, body)
+        if (faults := _recording.get()) is not None:
+            faults.ended(request, status, body)
 
     def failed(self, request: Any, error: BaseException) -> None:
         if (faults := _recording.get()) is not None:

@@ -318,6 +318,43 @@ async def test_cancelled_request_is_no_fault():
     assert faults.unrecovered() is None
 
 
+async def test_open_model_requests_wait():
+    """A model request waits from its start to its end; when it is cancelled, the time until then is kept."""
+    faults = ProviderFaults()
+    settings = Faults(timeout=1.0, stall_seconds=5)
+    async with ScriptedModelServer(FixedPolicy(["ok"]), faults=settings) as server, client(server) as model:
+        with faults.observe():
+            asking = asyncio.get_running_loop().create_task(ask(model))
+        await asyncio.sleep(0.2)
+        assert 0.1 < faults.waiting_seconds() < 0.4
+        asking.cancel()
+        await asyncio.wait({asking})
+    kept = faults.waiting_seconds()
+    assert 0.1 < kept < 1
+    await asyncio.sleep(0.01)
+    assert faults.waiting_seconds() == kept
+
+
+async def test_ended_requests_do_not_wait():
+    """A request that was answered, with an error or not, and one that asks no model wait for nothing."""
+    faults = ProviderFaults()
+    plan = in_order("rate_limit", None, "cut_stream")
+    async with (
+        ScriptedModelServer(FixedPolicy(["a long answer " * 20]), faults=plan) as server,
+        client(server) as model,
+    ):
+        with faults.observe():
+            assert faults.waiting_seconds() == 0.0
+            with pytest.raises(openai.RateLimitError):
+                await ask(model)
+            await ask(model)
+            with pytest.raises(openai.APIConnectionError):
+                async for _ in await ask(model, stream=True):
+                    pass
+    faults.began(httpx2.Request("GET", "http://localhost/v1/models"))
+    assert faults.waiting_seconds() == 0.0
+
+
 async def test_unread_error_body_counts_by_status():
     """An error whose body nobody reads is classified by its status alone."""
     faults = ProviderFaults()
