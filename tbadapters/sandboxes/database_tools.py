@@ -16,6 +16,7 @@ from tbadapters.sandboxes.records import Records
 
 P = ParamSpec("P")
 Data = TypeVar("Data")
+_CLOSED = ConfigDict(extra="forbid", allow_inf_nan=False)
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -41,10 +42,11 @@ class DatabaseTool(Generic[P, Data]):
         """Return the arguments as the function takes them.
 
         Raises:
-            ToolError: they do not fit the schema.
+            ToolError: they do not fit the schema, or are no JSON (infinity, half a surrogate pair).
         """
         try:
-            model = self.arguments.model_validate_json(json.dumps(arguments), strict=True)
+            model = self.arguments.model_validate_json(json.dumps(arguments, ensure_ascii=False).encode(), strict=True)
+            json.dumps(arguments, allow_nan=False)  # once more: a suite's own nested types may let infinity pass
         except (ValidationError, TypeError, ValueError) as error:
             raise ToolError(f"Invalid arguments for {self.tool.name}: {_explained(error)}") from None
         return {name: getattr(model, name) for name in model.model_fields_set}
@@ -119,7 +121,7 @@ def _arguments_model(function: Callable[..., Any]) -> type[BaseModel]:
             raise SuiteError(f"The parameter name {parameter.name!r} of the tool {name!r} is reserved: rename it.")
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
         fields[parameter.name] = (hints[parameter.name], default)
-    model: type[BaseModel] = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+    model: type[BaseModel] = create_model(name, __config__=_CLOSED, **fields)
     return model
 
 

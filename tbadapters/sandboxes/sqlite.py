@@ -8,8 +8,9 @@ a thread for each sandbox would cost more than its queries.
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,7 @@ from tbadapters.core.grading import EndState, Grader, Outcome
 from tbadapters.core.state import State, TableRules
 from tbadapters.core.state_grader import StateGrader
 from tbadapters.core.suite import Suite, Task
-from tbadapters.core.tools import Tool, ToolResult
+from tbadapters.core.tools import Change, Tool, ToolResult
 from tbadapters.sandboxes.database_tools import DatabaseTool, reads, writes
 from tbadapters.sandboxes.records import Records
 from tbadapters.sandboxes.schema import Image, Schema, changes
@@ -59,6 +60,8 @@ class SqliteSandbox:
                 return _error(str(error))
             except sqlite3.IntegrityError as error:
                 return _error(f"The records do not allow it: {error}.")
+            except (OverflowError, UnicodeEncodeError, sqlite3.DataError) as error:  # the agent's value is at fault
+                return _error(f"A value is too large or can't be stored: {error}.")
 
     async def state(self) -> State:
         """Return all records as they are now."""
@@ -81,16 +84,18 @@ class SqliteSandbox:
         connection.execute("BEGIN")
         try:
             data = tool.run(self._records, values)
-            text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+            text = data if isinstance(data, str) else _as_json(data)
             wrote = self._wrote(tool, connection.total_changes - touched)
+            after = self._schema.dump(connection) if wrote else before
+            changed = changes(before, after)
+            _refuse_infinite(after, changed)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-        if wrote:
-            self._state = self._schema.dump(connection)
-        return ToolResult(text, data, changes=changes(before, self._state) if wrote else ())
+        self._state = after
+        return ToolResult(text, data, changes=changed)
 
 
 class SqliteBackend:
@@ -191,6 +196,34 @@ def _refuse_repeated(name: str, tasks: Sequence[Task]) -> None:
         if task.id in seen:
             raise SuiteError(f"The suite {name!r} has several tasks with the id {task.id!r}.")
         seen.add(task.id)
+
+
+def _as_json(data: Any) -> str:
+    """Return a tool's data as text.
+
+    Raises:
+        ToolError: a number of it is infinite, as a sum of huge amounts is: no JSON, and nothing that a user can be told.
+    """
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    try:
+        json.dumps(data, allow_nan=False)
+    except ValueError:
+        raise ToolError("A number of the result is too large.") from None
+    return text
+
+
+def _refuse_infinite(state: State, changed: Iterable[Change]) -> None:
+    """Refuse a call that leaves an infinite number in the records, however it came to be.
+
+    Raises:
+        ToolError: it does.
+    """
+    for change in changed:
+        row = state.tables[change.table].get(change.key, {})
+        for column in row if change.column is None else (change.column,):
+            value = row[column]
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ToolError(f"A number is too large: {change.table} {change.key} {column} would be {value}.")
 
 
 def _error(text: str) -> ToolResult:

@@ -1,6 +1,7 @@
 """Promises of the SQLite sandbox."""
 
 import json
+import math
 import statistics
 from time import perf_counter
 from typing import Any
@@ -102,7 +103,26 @@ async def relabel(db: Records, box_id: str, place: int, text: str) -> dict[str, 
     return db.update("labels", (place, box_id), text=text)
 
 
-TOOLS = [get_box, clock, resize, add_box, remove, half_done, sly, unserializable, relabel]
+@writes
+async def reprice(db: Records, box_id: str, price: float) -> str:
+    """Add to a box's price, the sum being made by the database."""
+    db.run("UPDATE boxes SET price = price + ? WHERE box_id = ?", price, box_id)
+    return "done"
+
+
+@writes
+async def grow(db: Records, box_id: str, size: int) -> dict[str, Any]:
+    """Resize a box by a power of the size given."""
+    return db.update("boxes", box_id, size=size**4)
+
+
+@reads
+async def product(db: Records, one: float, other: float) -> dict[str, float]:
+    """Multiply."""
+    return {"product": one * other}
+
+
+TOOLS = [get_box, clock, resize, add_box, remove, half_done, sly, unserializable, relabel, reprice, grow, product]
 
 
 def task(world=None, *, rows=None, task_id="boxes/t/0"):
@@ -196,6 +216,30 @@ async def test_the_agent_reads_what_is_wrong(box, name, arguments, text):
     """Unknown records, broken constraints and wrong arguments are errors that the agent can read."""
     result = await box.call(name, arguments)
     assert (result.is_error, result.text, result.changes) == (True, text, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("resize", {"box_id": "B1", "size": 10**30}, "too large"),
+        ("resize", {"box_id": "B1", "size": 10**5000}, "Invalid arguments for resize"),
+        ("grow", {"box_id": "B1", "size": 2**40}, "too large"),
+        ("get_box", {"box_id": "\ud83d"}, "surrogates not allowed"),
+        ("reprice", {"box_id": "B1", "price": math.inf}, "price: Input should be a finite number"),
+        ("reprice", {"box_id": "B1", "price": math.nan}, "price: Input should be a finite number"),
+        ("reprice", {"box_id": "B1", "price": 10**400}, "price: Input should be a finite number"),
+        ("reprice", {"box_id": "B2", "price": 1e308}, "boxes B2 price would be inf"),
+        ("product", {"one": 1e308, "other": 10.0}, "too large"),
+    ],
+)
+async def test_a_value_that_no_record_can_hold_is_an_error_for_the_agent(box, name, arguments, said):
+    """Numbers beyond 64 bits, infinite ones and broken text are answered to the agent, and leave nothing behind."""
+    await box.call("reprice", {"box_id": "B2", "price": 1e308})
+    before = await box.state()
+    result = await box.call(name, arguments)
+    assert result.is_error
+    assert said in result.text
+    assert await box.state() == before
 
 
 @pytest.mark.parametrize(
