@@ -24,7 +24,8 @@ from tbadapters.core.errors import AgentFault, Fault, GraderFault, LimitReached,
 from tbadapters.core.grading import Evidence, Grader, Verdict
 from tbadapters.core.limits import Limits
 from tbadapters.core.messages import Entry, Message, ModelRequest, Usage
-from tbadapters.core.records import AttemptRecord, FaultRecord
+from tbadapters.core.plain import plain
+from tbadapters.core.records import AttemptRecord, FaultRecord, recordable
 from tbadapters.core.sandbox import Sandbox
 from tbadapters.core.state import State
 from tbadapters.core.tool_arguments import invalid_arguments
@@ -125,7 +126,7 @@ class Attempt:
     async def _approve(self, call: ApprovalRequest) -> bool:
         with boundary(UserFault):
             agreed = await self._parties.user.approve(call)
-        data = {"tool": call.tool, "arguments": dict(call.arguments), "approved": agreed}
+        data = {"tool": call.tool, "arguments": plain(call.arguments), "approved": agreed}
         self._transcript.append(Entry("approval", f"{'Approved' if agreed else 'Denied'}: {call.tool}", data))
         return agreed
 
@@ -134,7 +135,8 @@ class Attempt:
     async def call(self, name: str, arguments: Mapping[str, Any], *, actor: str | None = None) -> ToolResult:
         """Execute a tool call in the sandbox and record it.
 
-        An unknown tool, invalid arguments and a tool's own error are results with ``is_error``: the agent may recover.
+        The arguments are copied as JSON-like data when they are given; the copy is what is executed and recorded. An
+        unknown tool, invalid arguments and a tool's own error are results with ``is_error``: the agent may recover.
 
         Raises:
             Fault: the attempt is over: a limit is met, the sandbox died, or it ended earlier.
@@ -143,11 +145,13 @@ class Attempt:
         if self.limits.tool_calls is not None and self._calls_started >= self.limits.tool_calls:
             raise self._stop(LimitReached("tool_calls", self.limits.tool_calls))
         self._calls_started += 1
+        given = plain(arguments)
         async with self._one_call:
             self._raise_if_stopped()
             began = time.perf_counter()
-            result = self._refused(name, arguments) or await self._executed(name, arguments)
-            call = ToolCall(len(self._calls), name, arguments, result, actor, time.perf_counter() - began)
+            result = self._refused(name, given) or await self._executed(name, plain(given))
+            shown = given if isinstance(given, dict) else {"": given}
+            call = ToolCall(len(self._calls), name, shown, result, actor, time.perf_counter() - began)
             self._calls.append(call)
             self._transcript.append(Entry("tool_call", name, {"index": call.index}))
         return result
@@ -163,7 +167,7 @@ class Attempt:
         calling = self.call(name, arguments, actor=actor)
         return asyncio.run_coroutine_threadsafe(calling, self._loop).result()
 
-    def _refused(self, name: str, arguments: Mapping[str, Any]) -> ToolResult | None:
+    def _refused(self, name: str, arguments: Any) -> ToolResult | None:
         tool = self._tools.get(name)
         if tool is None:
             return ToolResult(f"There is no tool {name!r}. Tools: {', '.join(sorted(self._tools))}.", is_error=True)
@@ -252,19 +256,19 @@ class Attempt:
             with boundary(GraderFault):
                 evidence = Evidence(self._parties.initial, final, tuple(self._calls), messages)
                 verdict = await self._parties.grader.grade(evidence)
+                if self.fault is None or verdict.passed is None:
+                    return verdict
+                return replace(verdict, passed=False, reward=0.0, reasons=(*verdict.reasons, str(self.fault)))
         except Fault as fault:
             self.fault = fault
             return None
-        if self.fault is None or verdict.passed is None:
-            return verdict
-        return replace(verdict, passed=False, reward=0.0, reasons=(*verdict.reasons, str(self.fault)))
 
     def record(
         self, verdict: Verdict | None, seconds: Mapping[str, float], *, abandoned: bool = False
     ) -> AttemptRecord:
-        """Return the record as things stand."""
+        """Return the record as things stand, as it will be read back."""
         fault = self.fault
-        return AttemptRecord(
+        record = AttemptRecord(
             task=self.trial.task,
             index=self.trial.index,
             attempt=self._number,
@@ -278,6 +282,7 @@ class Attempt:
             seconds=seconds,
             abandoned=abandoned,
         )
+        return recordable(record)
 
 
 def fault_record(fault: Fault | None) -> FaultRecord | None:

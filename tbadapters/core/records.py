@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tbadapters.core.errors import describe
 from tbadapters.core.grading import Verdict
 from tbadapters.core.messages import Entry, Message, ModelRequest, Usage
+from tbadapters.core.plain import plain
 from tbadapters.core.state import Effect
 from tbadapters.core.tools import Change, ToolCall, ToolResult
 
@@ -126,6 +128,21 @@ class AttemptRecord:
             cost=data["cost"],
             seconds=data["seconds"],
             abandoned=data["abandoned"],
+        )
+
+
+def recordable(record: AttemptRecord) -> AttemptRecord:
+    """Return the record as it is read back from JSON, whatever its parts hold; the data of tool results is left out.
+
+    A record that can't be made into JSON (a grader's verdict is something else than a ``Verdict``) is replaced by one
+    with a fault of the harness: one attempt is without verdict, and the run goes on.
+    """
+    try:
+        return AttemptRecord.from_dict(plain(record.to_dict()))
+    except Exception as error:  # noqa: BLE001  (whatever is in there)
+        fault = FaultRecord("harness", "unrecordable", f"The attempt can't be recorded: {plain(describe(error))}.")
+        return AttemptRecord(
+            record.task, record.index, record.attempt, "fault", None, fault, seconds=record.seconds, cost=record.cost
         )
 
 

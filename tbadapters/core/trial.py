@@ -34,7 +34,7 @@ from tbadapters.core.grading import Verdict
 from tbadapters.core.limits import Limits, Retries
 from tbadapters.core.logs import get_logger
 from tbadapters.core.messages import Message
-from tbadapters.core.records import AttemptRecord
+from tbadapters.core.records import AttemptRecord, recordable
 from tbadapters.core.retrying import TryAgain, attempts
 from tbadapters.core.suite import Suite, Task
 from tbadapters.core.transport import ProviderFaults
@@ -151,9 +151,10 @@ async def _opened(plan: TrialPlan, task: Task, trial: TrialRef, number: int, sta
 
 
 def _unopened(trial: TrialRef, number: int, fault: Fault, clock: _Clock) -> AttemptRecord:
-    return AttemptRecord(
+    record = AttemptRecord(
         trial.task, trial.index, number, end_reason(None, fault), None, fault_record(fault), seconds=clock.phases
     )
+    return recordable(record)
 
 
 async def _conversed(plan: TrialPlan, task: Task, attempt: Attempt) -> tuple[Fault | None, bool]:
