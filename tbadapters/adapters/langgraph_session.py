@@ -84,7 +84,13 @@ class GraphSession:
             return NeedsApproval(stopped)
         if self._overwrites:
             self._messages = list(state["messages"])
-        return Said(self._options.output(state) if self._options.output else _text(state))
+        if self._options.output is None:
+            return Said(_text(state))
+        answer = self._options.output(state)
+        if not isinstance(answer, str):
+            kind = type(answer).__name__
+            raise AgentFault(f"output= returned {kind} where the answer to the user, a str, was due.", code="no_answer")
+        return Said(answer)
 
     def _turn(self, text: str) -> Any:
         self._pending = PendingApprovals()

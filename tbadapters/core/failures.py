@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tbadapters.core.records import AttemptRecord
+from tbadapters.core.records import AttemptRecord, FaultRecord
 from tbadapters.core.state import EffectKind
 
 KINDS: tuple[EffectKind, ...] = ("wrong_value", "unexpected", "missing")
@@ -55,6 +55,33 @@ class FrequentEffect:
             "trials": self.trials,
             "example": example,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class FrequentFault:
+    """Attempts that the same fault ended, whoever owns it, with one of them."""
+
+    fault: FaultRecord
+    attempts: int
+    task: str
+    index: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fault as JSON-like data."""
+        example = {"task": self.task, "index": self.index}
+        return {**self.fault.to_dict(), "attempts": self.attempts, "example": example}
+
+
+def frequent_faults(records: Iterable[AttemptRecord]) -> tuple[FrequentFault, ...]:
+    """Return what ended attempts, by owner, code and message, the most frequent first; at most ten."""
+    found: dict[FaultRecord, list[AttemptRecord]] = {}
+    for record in records:
+        if record.fault is not None:
+            found.setdefault(record.fault, []).append(record)
+    ordered = sorted(found.items(), key=lambda item: -len(item[1]))
+    return tuple(
+        FrequentFault(fault, len(ended), ended[0].task, ended[0].index) for fault, ended in ordered[:MOST_FREQUENT]
+    )
 
 
 @dataclass(frozen=True, slots=True)

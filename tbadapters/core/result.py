@@ -13,7 +13,7 @@ from typing import Any
 from tbadapters.core import statistics as stats
 from tbadapters.core.cost import Price, price_basis
 from tbadapters.core.errors import InvalidOption, UnknownName, UnusableFolder
-from tbadapters.core.failures import FailureSignature, failure_signature
+from tbadapters.core.failures import FailureSignature, FrequentFault, failure_signature, frequent_faults
 from tbadapters.core.figures import (
     COVERAGE_FLOOR,
     Coverage,
@@ -241,6 +241,11 @@ class RunResult:
         """What ended the attempts without a verdict: ``owner: code`` -> how many, the most frequent first."""
         ended = Counter(f"{r.fault.owner}: {r.fault.code}" for r in self.without_verdict if r.fault)
         return dict(ended.most_common())
+
+    @cached_property
+    def frequent_faults(self) -> tuple[FrequentFault, ...]:
+        """What ended attempts besides a verdict, or failed them: the agent's errors and limits, and all others'."""
+        return frequent_faults((*self.records, *self.faulted))
 
     @cached_property
     def failures(self) -> FailureSignature:

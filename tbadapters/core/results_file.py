@@ -33,6 +33,7 @@ def result_dict(result: RunResult) -> dict[str, Any]:
             for tag, found in result.by_tag.items()
         },
         "failures": result.failures.to_dict(),
+        "faults": [fault.to_dict() for fault in result.frequent_faults],
         "spent": _spent(result),
         "tasks": [_task(task) for task in result.by_task.values()],
         "trials": _trials(result),

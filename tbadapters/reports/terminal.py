@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tbadapters.core.comparison import AgentPair, Comparison, p_text
-from tbadapters.core.figures import Amount
+from tbadapters.core.figures import Amount, Figures
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.result import RunResult, TaskInfo, TaskResult
 from tbadapters.core.suite import Task
@@ -31,6 +31,7 @@ from tbadapters.reports.text import (
 from tbadapters.reports.trial_view import Cell, EffectView, Step, TrialView, trial_view
 
 WIDTH = 100
+FAULT_WIDTH = 300  # characters of a fault's message
 WORST = 10
 _VERDICT_STYLE = {"passed": "bold green", "failed": "bold red", "no verdict": "bold yellow"}
 _KIND_STYLE = {"wrong_value": "red", "missing": "yellow", "unexpected": "magenta"}
@@ -73,14 +74,18 @@ def result_parts(result: RunResult) -> list[RenderableType]:
     if result.stopped:
         lines.append(Text(f"Stopped early: {visible(result.stopped)}", "bold yellow"))
     parts: list[RenderableType] = [*lines, _figures_table(result)]
-    if len(result.by_tag) > 1:
+    if len(_telling_tags(result)) > 1:
         parts.append(_tags_table(result))
     worst = _worst(result)
     if worst:
         parts.append(_tasks_table(worst))
     if result.failures.failed:
         parts.extend(_failure_parts(result))
+    if result.frequent_faults:
+        parts.append(_faults_table(result))
     parts.append(_spent(result))
+    if result.folder is not None:
+        parts.append(Text(f"Run folder: {visible(str(result.folder))}"))
     return parts
 
 
@@ -105,12 +110,17 @@ def _figures_table(result: RunResult) -> Table:
 def _tags_table(result: RunResult) -> Table:
     k = result.trials_per_task
     table = _table("By tag", "tag", "tasks|", "pass@1|", "95% interval|", f"observed {k}/{k}|", "valid / planned|")
-    for tag, found in result.by_tag.items():
+    for tag, found in _telling_tags(result):
         rate, every, seen = found.pass_at_1, found.observed_all, found.coverage
         count = f"{every.count} of {every.of}"
         trials = f"{seen.valid:,} / {seen.planned:,}"
         table.add_row(visible(tag), str(every.of), percent(rate.value), span(rate.interval), count, trials)
     return table
+
+
+def _telling_tags(result: RunResult) -> list[tuple[str, Figures]]:
+    """Return the tags that more than one task has: another would repeat the list of tasks."""
+    return [(tag, found) for tag, found in result.by_tag.items() if found.observed_all.of > 1]
 
 
 def _worst(result: RunResult) -> list[TaskResult]:
@@ -147,12 +157,23 @@ def _failure_parts(result: RunResult) -> list[RenderableType]:
     return [_title("Failures"), text, table]
 
 
+def _faults_table(result: RunResult) -> Table:
+    table = _table("What ended attempts", "whose|", "attempts|", "example", "what")
+    for found in result.frequent_faults:
+        fault = found.fault
+        example = visible(f"{found.task} trial {found.index}")
+        table.add_row(fault.owner, str(found.attempts), example, visible(f"{fault.code}: {fault.message}")[:FAULT_WIDTH])
+    return table
+
+
 def _spent(result: RunResult) -> Text:
     usage, apart = result.usage, result.without_verdict
-    text = (
-        f"Spent: {usage.input_tokens:,} input tokens ({usage.cached_input_tokens:,} cached), "
-        f"{usage.output_tokens:,} output tokens, cost {money(result.cost)}."
-    )
+    text = "Spent: tokens unknown, no model request of the agent reported any."
+    if usage.total_tokens:
+        text = (
+            f"Spent: {usage.input_tokens:,} input tokens ({usage.cached_input_tokens:,} cached), "
+            f"{usage.output_tokens:,} output tokens, cost {money(result.cost)}."
+        )
     if apart:
         tokens = sum(record.usage.total_tokens for record in apart)
         ended = ", ".join(f"{fault} x {number}" for fault, number in result.faults.items())

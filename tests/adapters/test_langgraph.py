@@ -19,6 +19,7 @@ from langgraph_graphs import chat, custom_state_graph, overwriting_graph, react_
 from tbadapters.adapters.langgraph import FRAMEWORK, LangGraphAgent
 from tbadapters.core.agent import Said
 from tbadapters.core.context import TrialRef
+from tbadapters.core.errors import AgentFault
 from tbadapters.core.messages import Message
 from tbadapters.core.tools import ToolResult
 from tbadapters.testing import FixedPolicy, ModelTurn, Reply, ScriptedModelServer
@@ -305,6 +306,16 @@ async def test_a_tools_error_is_answered_to_the_model(attempt: FakeAttempt) -> N
         async with attempt.session(agent) as session:
             assert await session.send(Message("Move 25")) == Said("It can't be done.")
     assert server.requests[-1].body["messages"][-1]["content"] == "Insufficient funds."
+
+
+async def test_an_output_that_is_no_text_is_the_agents_fault(attempt: FakeAttempt) -> None:
+    """An ``output`` that returns a message instead of its text fails the trial with a sentence that says so."""
+    async with ScriptedModelServer(FixedPolicy(["Done."])) as server:
+        graph = create_agent(chat(server), suite_tools())
+        agent = LangGraphAgent(graph, output=lambda state: state["messages"][-1])
+        async with attempt.session(agent) as session:
+            with pytest.raises(AgentFault, match="output= returned AIMessage"):
+                await session.send(Message("Hello"))
 
 
 async def test_arguments_of_any_name_reach_the_sandbox_as_they_are(attempt: FakeAttempt) -> None:

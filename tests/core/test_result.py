@@ -14,7 +14,7 @@ from tbadapters.core.errors import InvalidOption, UnknownName, UnusableFolder
 from tbadapters.core.failures import Share, failure_signature
 from tbadapters.core.grading import EndState, Expectation, GoldenAction, Ref
 from tbadapters.core.messages import Usage
-from tbadapters.core.records import AttemptRecord
+from tbadapters.core.records import AttemptRecord, FaultRecord
 from tbadapters.core.result import RunResult, TaskInfo
 from tbadapters.core.statistics import clopper_pearson
 from tbadapters.core.suite import Task, UserBrief
@@ -252,3 +252,25 @@ def test_tasks_without_trials_are_kept():
     assert found.coverage.to_dict() == {"planned": 3, "valid": 0, "missing": 3}
     assert found.pass_at_1 is None
     assert found.to_dict()["figures"]["pass@1"]["bounds"] == [0.0, 1.0]
+
+
+def test_what_ended_attempts_is_counted():
+    """Faults are listed by owner, code and message, the most frequent first, with an example; the table shows them."""
+    found = result_of([[T, F], [F, F]])
+    fault = FaultRecord("agent", "exception", "KeyError: 'plan'")
+    records = [replace(r, fault=fault) if r.passed is False else r for r in found.records]
+    other = replace(records[0], attempt=0, fault=FaultRecord("provider", "rate_limit", "429"))
+    found = replace(found, records=tuple(records), faulted=(other,))
+    first, second = found.frequent_faults
+    assert (first.fault, first.attempts, first.task, first.index) == (fault, 3, "bank/t0", 1)
+    assert (second.fault.owner, second.attempts) == ("provider", 1)
+    assert found.to_dict()["faults"][0]["message"] == "KeyError: 'plan'"
+    assert "KeyError: 'plan'" in str(found)
+
+
+def test_unseen_tokens_are_unknown_in_the_table():
+    """Where no request reported tokens the table does not speak of 0 tokens."""
+    found = result_of([[T]])
+    found = replace(found, records=tuple(replace(r, requests=()) for r in found.records))
+    assert "tokens unknown" in str(found)
+    assert "0 input tokens" not in str(found)
