@@ -1,14 +1,17 @@
 """The command line: parse, call, print. What it does is in ``evaluate.py``, what it shows in ``reports``.
 
 Exit codes: 0 done; 1 a check does not hold; 2 what was asked for can't be done; 3 the suite is wrong; 4 the run was
-stopped early, what is finished is kept; 130 interrupted, what is finished is kept.
+stopped early, what is finished is kept; 70 a bug in tbadapters; 130 interrupted, what is finished is kept.
+With ``TBADAPTERS_DEBUG`` in the environment, an error's traceback is printed before its sentence.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
+import traceback
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar, cast
@@ -18,22 +21,25 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tbadapters.cli_options import Options, agent_of, patterns_of, prices_of, resumed, started, suite_of
+from tbadapters.cli_options import Options, agents_of, patterns_of, prices_of, resumed, started, suite_of
 from tbadapters.core.comparison import Comparison
-from tbadapters.core.errors import RunStopped, SuiteError, TbAdaptersError, UsageError
+from tbadapters.core.errors import RunStopped, SuiteError, TbAdaptersError, UsageError, describe
 from tbadapters.core.result import RunResult
 from tbadapters.core.run_folder import load_result
 from tbadapters.core.runner import Control
 from tbadapters.evaluate import Campaign
+from tbadapters.reports.text import visible
 
 T = TypeVar("T")
-DONE, CHECK_FAILED, USAGE, SUITE_WRONG, STOPPED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+DONE, CHECK_FAILED, USAGE, SUITE_WRONG, STOPPED, BUG, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
+DEBUG = "TBADAPTERS_DEBUG"
 
 app = typer.Typer(
     name="tbadapters",
     help="Score whole agents by the backend records they leave behind, over concurrent repeated trials.",
     epilog="Exit codes: 0 done, 1 a check does not hold, 2 usage, 3 the suite is wrong, 4 the run was stopped early, "
-    "130 interrupted. After 4 and 130 what is finished is kept: go on with --resume.",
+    "70 a bug in tbadapters, 130 interrupted. After 4, 70 and 130 what is finished is kept: go on with --resume. "
+    f"With {DEBUG}=1 in the environment an error's traceback is printed, too.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -111,7 +117,7 @@ def compare(
     """Run several agents on the same tasks, interleaved, and print how they differ."""
     options = started(_given(locals()))
     control = Control()
-    named = dict(agent_of(text) for text in agents)
+    named = agents_of(agents)
     comparison = _until_interrupted(Campaign(named, control=control, **options).comparison(), control)
     _print_comparison(comparison)
     _exit(tuple(comparison.results.values()))
@@ -155,7 +161,7 @@ def list_tasks(suite: Annotated[str, typer.Argument()], suite_seed: SeedOfSuite 
 @app.command()
 def check(
     suite: Annotated[str, typer.Argument()],
-    seeds: Annotated[int, typer.Option(help="How many fresh seeds are checked, from 1 up.")] = 10,
+    seeds: Annotated[int, typer.Option(min=0, help="How many fresh seeds are checked, from 1 up.")] = 10,
 ) -> None:
     """Check that a suite is right: golden actions pass, everything else fails."""
     from tbadapters.testing.checks import check_suite
@@ -209,19 +215,28 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit; every error is one sentence and a documented exit code."""
     try:
         app(arguments)
-    except TbAdaptersError as error:
-        typer.echo(f"tbadapters: {error}", err=True)
+    except Exception as error:  # noqa: BLE001  (the last place where one can be said in a sentence)
+        if os.environ.get(DEBUG):
+            traceback.print_exception(error)
+        typer.echo(f"tbadapters: {visible(_sentence(error))}", err=True)
         sys.exit(_code(error))
     sys.exit(DONE)
 
 
-def _code(error: TbAdaptersError) -> int:
+def _sentence(error: Exception) -> str:
+    if isinstance(error, TbAdaptersError):
+        return str(error)
+    kept = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+    return f"this is a bug in tbadapters, please report it ({describe(error)}; {DEBUG}=1 shows where).{kept}"
+
+
+def _code(error: Exception) -> int:
     codes: tuple[tuple[type[TbAdaptersError], int], ...] = (
         (UsageError, USAGE),
         (SuiteError, SUITE_WRONG),
         (RunStopped, STOPPED),
     )
-    return next((code for kind, code in codes if isinstance(error, kind)), STOPPED)
+    return next((code for kind, code in codes if isinstance(error, kind)), BUG)
 
 
 def _until_interrupted(work: Coroutine[Any, Any, T], control: Control) -> T:

@@ -10,7 +10,7 @@ from typing import Any
 from tbadapters.core.cost import Price
 from tbadapters.core.errors import InvalidOption
 from tbadapters.core.limits import Limits
-from tbadapters.core.store import read_manifest
+from tbadapters.core.run_folder import load_manifest, undamaged
 from tbadapters.core.suite import Suite
 from tbadapters.suites import load_suite, suite_names
 
@@ -69,10 +69,20 @@ def prices_of(texts: Sequence[str] | None) -> dict[str, Price]:
     return dict(Price.parse(text) for text in texts or ())
 
 
-def agent_of(text: str) -> tuple[str, str]:
-    """Return name and agent of ``name=module:attr``; without a name, the attribute is the name."""
-    name, equals, spec = text.partition("=")
-    return (name, spec) if equals else (text.rpartition(":")[2], text)
+def agents_of(texts: Sequence[str]) -> dict[str, str]:
+    """Return agents by name of ``name=module:attr``; without a name, the attribute is the name.
+
+    Raises:
+        InvalidOption: two have the same name, or one has none.
+    """
+    agents: dict[str, str] = {}
+    for text in texts:
+        name, equals, spec = text.partition("=")
+        name, spec = (name, spec) if equals else (text.rpartition(":")[2], text)
+        if not name or name in agents:
+            raise InvalidOption(f"{text!r}: each agent needs a name of its own, such as mine={spec}.")
+        agents[name] = spec
+    return agents
 
 
 def resumed(folder: Path, given: Options) -> Options:
@@ -83,20 +93,22 @@ def resumed(folder: Path, given: Options) -> Options:
     Raises:
         UnusableFolder: it is no run folder.
     """
-    manifest = read_manifest(folder)
-    before = manifest.get("settings", {})
+    manifest = load_manifest(folder)
+    before = manifest["settings"]
     seed = given.pop("suite_seed")
     suite = suite_of(
-        given.pop("suite") or manifest.get("suite_source") or before.get("suite"),
+        given.pop("suite") or manifest.get("suite_source") or before["suite"],
         before.get("suite_seed") or None if seed is None else seed,
     )
+    with undamaged(folder):
+        limits = Limits(**before["limits"])
     then: Options = {
         "suite": suite,
-        "tasks": [task["id"] for task in manifest.get("tasks", [])],
+        "tasks": [task["id"] for task in manifest["tasks"]],
         "trials": before.get("trials"),
         "seed": before.get("seed"),
         "instructions": before.get("instructions"),
-        "limits": limits_of(given.pop("limit"), Limits(**before.get("limits", {}))),
+        "limits": limits_of(given.pop("limit"), limits),
         "prices": {model: Price(**price) for model, price in (manifest.get("prices") or {}).items()},
         "resume": folder,
     }

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -19,13 +19,14 @@ from anyio import to_thread
 from tbadapters.adapters.registry import resolve_agent
 from tbadapters.core.comparison import Comparison
 from tbadapters.core.cost import Price, estimate_cost
-from tbadapters.core.errors import InvalidOption, UsageError
+from tbadapters.core.errors import TbAdaptersError, UsageError
 from tbadapters.core.events import Event, OnEvent, RunPlanned
 from tbadapters.core.limits import Limits, Retries
 from tbadapters.core.manifest import manifest, settings
+from tbadapters.core.options import check_agents, check_options
 from tbadapters.core.result import RunResult
-from tbadapters.core.run_folder import result_of
-from tbadapters.core.runner import Control, Run, Runner
+from tbadapters.core.run_folder import load_manifest, result_of, undamaged
+from tbadapters.core.runner import Control, Run, Runner, folders_of
 from tbadapters.core.store import Store, check_resume, new_folder, read_manifest, write_manifest
 from tbadapters.core.suite import Suite, Task
 from tbadapters.core.trial import TrialPlan
@@ -63,7 +64,7 @@ class Options(TypedDict, total=False):
 async def evaluate(
     agent: object,
     *,
-    suite: str | Suite,
+    suite: str | PathLike[str] | Suite,
     tasks: Tasks = None,
     trials: int = 20,
     concurrency: int | None = None,
@@ -118,7 +119,7 @@ async def evaluate(
 
 
 def evaluate_sync(
-    agent: object, *, suite: str | Suite, resume: Folder | None = None, **options: Unpack[Options]
+    agent: object, *, suite: str | PathLike[str] | Suite, resume: Folder | None = None, **options: Unpack[Options]
 ) -> RunResult:
     """Do the same as ``evaluate`` from code without an event loop.
 
@@ -132,7 +133,9 @@ def evaluate_sync(
     raise UsageError("evaluate_sync() was called inside a running event loop: use `await evaluate(...)` there.")
 
 
-async def compare(agents: Mapping[str, object], *, suite: str | Suite, **options: Unpack[Options]) -> Comparison:
+async def compare(
+    agents: Mapping[str, object], *, suite: str | PathLike[str] | Suite, **options: Unpack[Options]
+) -> Comparison:
     """Run several agents on the same tasks and seeds, interleaved rather than one after the other.
 
     Args:
@@ -143,6 +146,7 @@ async def compare(agents: Mapping[str, object], *, suite: str | Suite, **options
     Returns:
         The comparison; each agent's result is in ``comparison.results``.
     """
+    check_agents(agents)
     return await Campaign(dict(agents), suite=suite, **_campaign_options(options)).comparison()
 
 
@@ -160,7 +164,7 @@ class Campaign:
     """
 
     agents: Mapping[Any, object] = field(kw_only=False)
-    suite: str | Suite
+    suite: str | PathLike[str] | Suite
     tasks: Tasks = None
     trials: int = 20
     concurrency: int | None = None
@@ -178,17 +182,7 @@ class Campaign:
     control: Control = field(default_factory=Control)
 
     def __post_init__(self) -> None:
-        for name in ("trials", "concurrency"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < 1):
-                raise InvalidOption(f"{name}={value!r}: a whole number of at least 1 is needed.")
-        if self.max_cost is not None and self.max_cost <= 0:
-            raise InvalidOption(f"max_cost={self.max_cost}: must be above 0, or None for no ceiling.")
-        for name, known in (("instructions", ("append", "none")), ("progress", ("auto", "on", "off"))):
-            if getattr(self, name) not in known:
-                raise InvalidOption(f"{name}={getattr(self, name)!r}: one of {', '.join(map(repr, known))} is needed.")
-        if self.user != "scripted" and not callable(self.user):
-            raise InvalidOption(f"user={self.user!r}: 'scripted', or a callable (task) -> SimulatedUser, is needed.")
+        check_options(vars(self))
 
     async def run(self) -> tuple[RunResult, ...]:
         """Plan every run, run what is missing, write the run folders, and return the results in the agents' order."""
@@ -212,14 +206,17 @@ class Campaign:
             )
             try:
                 await runner.run(runs)
+            except Exception as error:
+                if not isinstance(error, TbAdaptersError):
+                    error.add_note(f"What is finished is kept in {folders_of(runs)}.")
+                raise
             finally:
                 results = tuple([await self._written(run) for run in runs])
         return results
 
     async def comparison(self) -> Comparison:
         """Run all agents and write their comparison beside their run folders."""
-        if len(self.agents) < 2:  # noqa: PLR2004
-            raise InvalidOption(f"At least 2 agents are compared, {len(self.agents)} given: use evaluate() for one.")
+        check_agents(self.agents)
         results = await self.run()
 
         def write() -> Comparison:
@@ -232,7 +229,7 @@ class Campaign:
 
     def _plans(self) -> dict[str | None, TrialPlan]:
         """Load suite and agents. On the loop's own thread: what an agent's module makes may be bound to it."""
-        suite = (load_suite(self.suite) if isinstance(self.suite, str) else self.suite).select(self.tasks)
+        suite = (self.suite if isinstance(self.suite, Suite) else load_suite(fspath(self.suite))).select(self.tasks)
         return {name: self._plan(agent, suite) for name, agent in self.agents.items()}
 
     def _plan(self, agent: object, suite: Suite) -> TrialPlan:
@@ -254,13 +251,16 @@ class Campaign:
         shown = name or plan.adapter.name
         folder = await to_thread.run_sync(self._folder, shown, plan)
         async with Store.open(folder) as store:
-            yield Run(shown, plan, self.trials, store, await store.records())
+            with undamaged(folder):
+                records = await store.records()
+            yield Run(shown, plan, self.trials, store, records)
 
     def _folder(self, name: str, plan: TrialPlan) -> Path:
         """Return the run folder: a new one with its manifest, or the one that is resumed."""
         user = self.user if isinstance(self.user, str) else getattr(self.user, "__name__", "custom")
         now = settings(plan, agent=name, trials=self.trials, user=user)
         if self.resume is not None:
+            load_manifest(Path(self.resume))
             check_resume(Path(self.resume), now)
             return Path(self.resume)
         folder = new_folder(Path(self.out or DEFAULT_OUT), plan.suite.name, name)

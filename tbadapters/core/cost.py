@@ -15,6 +15,7 @@ import genai_prices
 from genai_prices.types import PriceCalculation
 
 from tbadapters.core.errors import InvalidOption
+from tbadapters.core.limits import is_finite
 from tbadapters.core.messages import ModelRequest, Usage
 
 # What a trial of a tool-calling agent takes by and large: eight requests that each read policy, tools and the
@@ -40,8 +41,10 @@ class Price:
     def __post_init__(self) -> None:
         for name in ("input", "cached_input", "output"):
             value = getattr(self, name)
-            if value is not None and not 0 <= value < float("inf"):
-                raise InvalidOption(f"Price({name}={value}): a price is 0 or more US dollars per million tokens.")
+            if value is None and name == "cached_input":
+                continue
+            if value != 0 and not is_finite(value, above=0):
+                raise InvalidOption(f"Price({name}={value!r}): a price is 0 or more US dollars per million tokens.")
 
     @classmethod
     def parse(cls, text: str) -> tuple[str, Price]:

@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from math import inf
+from typing import Any
 
 from tbadapters.core.errors import InvalidOption
+
+_COUNTS = frozenset({"model_requests", "tool_calls", "user_turns", "tokens"})
+_DEADLINES = frozenset({"grace", "setup_seconds", "grading_seconds"})
+
+
+def is_whole(value: Any, least: int) -> bool:
+    """Say whether a value is a whole number of at least ``least``; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def is_finite(value: Any, *, above: float) -> bool:
+    """Say whether a value is a finite number above ``above``; True and False are none, nor is text."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and above < value < inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +51,16 @@ class Limits:
     def __post_init__(self) -> None:
         for item in fields(self):
             value = getattr(self, item.name)
-            if value is not None and value <= 0:
-                raise InvalidOption(f"Limits({item.name}={value}): must be above 0, or None for no limit.")
+            whole = item.name in _COUNTS
+            fits = is_whole(value, 1) if whole else is_finite(value, above=0)
+            if value is None and item.name in _DEADLINES:
+                raise InvalidOption(
+                    f"Limits({item.name}=None): seconds above 0 are needed, this can't be without limit."
+                )
+            if value is not None and not fits:
+                kind = "a whole number of at least 1" if whole else "a number above 0"
+                mend = "." if item.name in _DEADLINES else ", or None for no limit."
+                raise InvalidOption(f"Limits({item.name}={value!r}): must be {kind}{mend}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +80,11 @@ class Retries:
     budget: int | None = None
 
     def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise InvalidOption(f"Retries(attempts={self.attempts}): at least 1 attempt is needed.")
-        if self.wait_initial < 0 or self.wait_max < 0:
-            raise InvalidOption("Retries: waits can't be negative.")
+        if not is_whole(self.attempts, 1):
+            raise InvalidOption(f"Retries(attempts={self.attempts!r}): a whole number of at least 1 is needed.")
+        for name in ("wait_initial", "wait_max"):
+            value = getattr(self, name)
+            if value != 0 and not is_finite(value, above=0):
+                raise InvalidOption(f"Retries({name}={value!r}): seconds are needed; they can't be negative.")
+        if self.budget is not None and not is_whole(self.budget, 0):
+            raise InvalidOption(f"Retries(budget={self.budget!r}): a whole number from 0, or None for no limit.")

@@ -1,34 +1,100 @@
-"""A run folder read back: the result of what is recorded there."""
+"""A run folder read back: the result of what is recorded there, and why the run ended early."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from tbadapters.core.errors import UnusableFolder
+from pydantic import BaseModel, Field, NonNegativeFloat, PositiveInt, StrictStr, ValidationError
+
+from tbadapters.core.errors import UnusableFolder, describe
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.result import RunResult, TaskInfo
 from tbadapters.core.store import read_manifest, read_records
 
 
-def load_result(folder: Path) -> RunResult:
+class _Settings(BaseModel):
+    """What is read of a manifest's settings."""
+
+    suite: StrictStr
+    suite_seed: int | None = None
+    agent: StrictStr
+    framework: StrictStr
+    trials: PositiveInt
+    seed: int
+    limits: dict[str, float | None]
+
+
+class _Task(BaseModel):
+    id: StrictStr
+    tags: list[str] = []
+    end_states: dict[str, list[str]] = {}
+
+
+class _Price(BaseModel):
+    input: NonNegativeFloat
+    cached_input: NonNegativeFloat | None
+    output: NonNegativeFloat
+
+
+class _Manifest(BaseModel):
+    """What must be in a manifest for the run to be shown or resumed."""
+
+    settings: _Settings
+    suite_source: str | None = None
+    tasks: list[_Task] = Field(min_length=1)
+    prices: dict[str, _Price] = {}
+
+
+def load_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a run folder, with all in it that a run needs.
+
+    Raises:
+        UnusableFolder: it is no run folder, or its manifest is damaged.
+    """
+    manifest = read_manifest(folder)
+    try:
+        _Manifest.model_validate(manifest)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        raise UnusableFolder(f"The manifest of {folder} is damaged ({where}: {first['msg']}).") from error
+    return manifest
+
+
+def load_result(folder: str | PathLike[str]) -> RunResult:
     """Return the result of a run folder, finished or not.
 
     Raises:
         UnusableFolder: it is no run folder, or it is damaged.
     """
-    return result_of(folder, read_manifest(folder), read_records(folder))
+    path = Path(folder)
+    manifest = load_manifest(path)
+    with undamaged(path):
+        return result_of(path, manifest, read_records(path))
+
+
+@contextmanager
+def undamaged(folder: Path) -> Iterator[None]:
+    """Read what is recorded in a run folder.
+
+    Raises:
+        UnusableFolder: what is read there is not what was once written.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, sqlite3.Error) as error:
+        raise UnusableFolder(f"The record of {folder} is damaged ({describe(error)}).") from error
 
 
 def result_of(
     folder: Path, manifest: Mapping[str, Any], records: Iterable[AttemptRecord], *, stopped: str | None = None
 ) -> RunResult:
-    """Return the result of a run's manifest and attempts.
-
-    Raises:
-        UnusableFolder: the manifest lacks what a run needs.
-    """
+    """Return the result of a run's manifest and attempts."""
     deciding: dict[tuple[str, int], AttemptRecord] = {}
     faulted: list[AttemptRecord] = []
     for record in sorted(records, key=lambda r: r.attempt):
@@ -36,20 +102,17 @@ def result_of(
         if before is not None:
             faulted.append(before)
         deciding[record.task, record.index] = record
-    try:
-        settings = manifest["settings"]
-        return RunResult(
-            suite=settings["suite"],
-            agent=settings["agent"],
-            framework=settings["framework"],
-            trials_per_task=settings["trials"],
-            seed=settings["seed"],
-            tasks=tuple(TaskInfo.from_dict(task) for task in manifest["tasks"]),
-            records=tuple(deciding.values()),
-            faulted=tuple(faulted),
-            manifest=manifest,
-            folder=folder,
-            stopped=stopped,
-        )
-    except KeyError as error:
-        raise UnusableFolder(f"The manifest of {folder} is damaged: it has no {error}.") from error
+    settings = manifest["settings"]
+    return RunResult(
+        suite=settings["suite"],
+        agent=settings["agent"],
+        framework=settings["framework"],
+        trials_per_task=settings["trials"],
+        seed=settings["seed"],
+        tasks=tuple(TaskInfo.from_dict(task) for task in manifest["tasks"]),
+        records=tuple(deciding.values()),
+        faulted=tuple(faulted),
+        manifest=manifest,
+        folder=folder,
+        stopped=stopped,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
@@ -90,6 +90,11 @@ class _Job:
     task: Task
     index: int
     attempt: int
+
+
+def folders_of(runs: Iterable[Run]) -> str:
+    """Return the run folders of runs, in words."""
+    return " and ".join(str(run.store.folder) for run in runs)
 
 
 def missing(runs: Sequence[Run]) -> Iterator[_Job]:

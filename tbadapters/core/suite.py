@@ -10,6 +10,7 @@ from typing import Any, Literal
 from tbadapters.core.errors import InvalidOption, UnknownName
 from tbadapters.core.frameworks import framework
 from tbadapters.core.grading import Expectation, Outcome
+from tbadapters.core.limits import is_whole
 from tbadapters.core.messages import Message
 from tbadapters.core.sandbox import Backend
 from tbadapters.core.tools import Tool
@@ -136,16 +137,16 @@ class Suite:
 
         Raises:
             UnknownName: a pattern matches nothing.
-            InvalidOption: a number below 1.
+            InvalidOption: no pattern at all, what is no pattern, or a number below 1.
         """
         if patterns is None:
             return self
         if isinstance(patterns, int):
-            if patterns < 1:
-                raise InvalidOption(f"tasks={patterns}: at least 1 task is needed.")
+            if not is_whole(patterns, 1):
+                raise InvalidOption(f"tasks={patterns}: a whole number of at least 1 is needed.")
             return replace(self, tasks=self.tasks[:patterns])
         chosen: set[str] = set()
-        for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        for pattern in _listed(patterns):
             found = {t.id for t in self.tasks if self._matches(t, pattern)}
             if not found:
                 tags = {f"tag:{tag}" for t in self.tasks for tag in t.tags}
@@ -158,3 +159,13 @@ class Suite:
             return pattern[4:] in task.tags
         short = task.id.removeprefix(f"{self.name}/")
         return any(fnmatch.fnmatchcase(name, form) for name in (task.id, short) for form in (pattern, f"{pattern}/*"))
+
+
+def _listed(patterns: Iterable[str] | str) -> list[str]:
+    """Return the patterns of tasks as a list, at least one of them."""
+    listed = [patterns] if isinstance(patterns, str) else list(patterns) if isinstance(patterns, Iterable) else []
+    if not listed or not all(isinstance(pattern, str) and pattern for pattern in listed):
+        raise InvalidOption(
+            f"tasks={patterns!r}: ids, patterns or tag:NAME of at least one task are needed, a number, or None for all."
+        )
+    return listed

@@ -3,10 +3,13 @@
 import json
 import os
 import re
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -138,6 +141,13 @@ WRONG = {
     "resume of nothing": (["run", f"{AGENTS}:good", "--resume", "/nowhere"], "no run folder"),
     "show of nothing": (["show", "/nowhere", "t", "0"], "no run folder"),
     "unknown command": (["runn"], "runn"),
+    "no pattern": (["run", f"{AGENTS}:good", "--suite", DESK, "--tasks", ","], "at least one task"),
+    "no ceiling": (["run", f"{AGENTS}:good", "--suite", DESK, "--max-cost", "nan"], "max_cost=nan"),
+    "no time": (["run", f"{AGENTS}:good", "--suite", DESK, "--limit", "seconds=nan"], "Limits(seconds=nan)"),
+    "half a call": (["run", f"{AGENTS}:good", "--suite", DESK, "--limit", "tool_calls=2.5"], "Limits(tool_calls=2.5)"),
+    "endless grace": (["run", f"{AGENTS}:good", "--suite", DESK, "--limit", "grace=none"], "Limits(grace=None)"),
+    "negative seeds": (["check", DESK, "--seeds", "-1"], "--seeds"),
+    "one name twice": (["compare", f"{AGENTS}:good", "a.py:good", "--suite", DESK], "a name of its own"),
     "one agent compared": (["compare", f"{AGENTS}:good", "--suite", DESK], "At least 2 agents"),
 }
 
@@ -159,6 +169,73 @@ def test_resume_with_other_settings(called, folder):
     done = called("run", f"{AGENTS}:odd_even", "--resume", str(folder), "--trials", "3")
     assert done.returncode == 2
     assert "trials: 2 then, 3 now" in done.err
+
+
+def record_of_nothing(folder):
+    with closing(sqlite3.connect(folder / "run.db")) as database, database:
+        database.execute("UPDATE attempts SET record = '{}'")
+
+
+def manifest_with(**changes):
+    def damage(folder):
+        path = folder / "manifest.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+    return damage
+
+
+DAMAGES = {
+    "record without fields": record_of_nothing,
+    "record no database": lambda folder: (folder / "run.db").write_text("garbage" * 1000),
+    "manifest a list": lambda folder: (folder / "manifest.json").write_text("[]"),
+    "manifest no JSON": lambda folder: (folder / "manifest.json").write_text("{"),
+    "manifest not UTF-8": lambda folder: (folder / "manifest.json").write_bytes(b"\xff"),
+    "manifest without tasks": manifest_with(tasks=[]),
+    "manifest without settings": manifest_with(settings={}),
+    "tasks of another kind": manifest_with(tasks=["desk/hold/1"]),
+    "prices of another kind": manifest_with(prices={"m": [1, 2, 3]}),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_run_folder_is_one_sentence(called, folder, tmp_path, name):
+    """Whatever is damaged in a run folder, report, show and resume name the folder in one sentence and exit with 2."""
+    damaged = tmp_path / "damaged"
+    shutil.copytree(folder, damaged)
+    for beside in damaged.glob("run.db-*"):
+        beside.unlink()
+    DAMAGES[name](damaged)
+    for command in (
+        ["report", str(damaged)],
+        ["show", str(damaged), "hold/1", "0"],
+        ["run", f"{AGENTS}:odd_even", "--resume", str(damaged)],
+    ):
+        done = called(*command)
+        assert done.returncode == 2, done.out + done.err
+        assert str(damaged) in done.err
+        assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_bug_of_ours_is_named(called, tmp_path, monkeypatch, debug):
+    """An error that nobody foresaw exits with 70 and a sentence with the run folder; a traceback only where asked."""
+
+    async def broken(*args, **options):
+        raise ZeroDivisionError("a bug \x1b[31m")
+
+    monkeypatch.setattr("tbadapters.core.runner.run_trial", broken)
+    if debug:
+        monkeypatch.setenv("TBADAPTERS_DEBUG", "1")
+    done = called("run", f"{AGENTS}:good", "--suite", DESK, "--progress", "off", "--out", str(tmp_path))
+    (folder,) = tmp_path.iterdir()
+    assert done.returncode == 70
+    last = done.err.splitlines()[-1]
+    assert "bug in tbadapters" in last
+    assert "ZeroDivisionError: a bug" in last
+    assert str(folder) in last
+    assert "\x1b" not in last
+    assert ("Traceback" in done.err) == debug
+    assert debug or len(done.err.splitlines()) == 1
 
 
 def test_unknown_trial_to_show(called, folder):
@@ -193,5 +270,5 @@ def test_help_documents_exit_codes(called):
     """--help says what each exit code means."""
     done = called("--help")
     assert done.returncode == 0
-    for code in ("0 done", "2 usage", "130 interrupted"):
+    for code in ("0 done", "2 usage", "70 a bug", "130 interrupted"):
         assert code in " ".join(done.out.split())

@@ -116,6 +116,15 @@ def test_bad_prices_are_refused(text):
         Price.parse(text)
 
 
+@pytest.mark.parametrize(
+    "figures", [("1", None, 1), (None, None, 1), (1, float("nan"), 1), (True, None, 1), (1, 1, -1)]
+)
+def test_no_price_of_other_than_numbers(figures):
+    """A price is made of finite numbers; only the cached one may be left out."""
+    with pytest.raises(InvalidOption, match="a price is 0 or more"):
+        Price(*figures)
+
+
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0, 100), st.floats(0, 100))
 def test_cost_is_linear(fresh, cached, output, price, out):
     """Twice the tokens cost twice as much."""

@@ -156,6 +156,23 @@ async def test_tasks_are_selected(run):
         {"instructions": "replace"},
         {"progress": "loud"},
         {"user": "nobody"},
+        {"trials": True},
+        {"concurrency": "4"},
+        {"max_cost": float("nan")},
+        {"max_cost": float("inf")},
+        {"max_cost": "5"},
+        {"tasks": []},
+        {"tasks": True},
+        {"tasks": 2.5},
+        {"tasks": [3]},
+        {"limits": None},
+        {"retries": None},
+        {"resume": 5},
+        {"out": 5},
+        {"prices": {"m": (1, 2, 3)}},
+        {"seed": "0"},
+        {"on_event": "print"},
+        {"suite": 3},
     ],
 )
 async def test_senseless_options_are_refused(run, options, tmp_path):
@@ -179,6 +196,39 @@ def test_limits_and_retries_make_sense():
         Retries(attempts=0)
     with pytest.raises(InvalidOption, match="negative"):
         Retries(wait_initial=-1)
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (Limits, {"seconds": float("nan")}),
+        (Limits, {"seconds": "5"}),
+        (Limits, {"cost": float("inf")}),
+        (Limits, {"tool_calls": 2.5}),
+        (Limits, {"model_requests": True}),
+        (Limits, {"grace": None}),
+        (Limits, {"setup_seconds": None}),
+        (Retries, {"attempts": 1.5}),
+        (Retries, {"wait_max": float("nan")}),
+        (Retries, {"budget": -1}),
+    ],
+)
+def test_senseless_limits_are_refused(make, options):
+    """A limit that nothing could be counted or timed against is refused by its name."""
+    with pytest.raises(InvalidOption, match=next(iter(options))):
+        make(**options)
+
+
+async def test_a_suite_may_be_a_path(run):
+    """A suite's file may be given as a Path."""
+    assert (await run(f"{AGENTS}:liar", suite=AGENTS.parent / "desk.py", trials=1)).suite == "desk"
+
+
+async def test_compare_needs_names(desk):
+    """What is no mapping of names to agents is refused in one sentence."""
+    for agents in ([f"{AGENTS}:good", f"{AGENTS}:liar"], {1: f"{AGENTS}:good", 2: f"{AGENTS}:liar"}):
+        with pytest.raises(InvalidOption, match="dict of agents"):
+            await compare(agents, suite=desk)
 
 
 async def test_evaluate_sync_inside_a_loop(desk):

@@ -1,0 +1,79 @@
+"""What the options of a run may be, checked before anything is loaded, made or run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from os import PathLike
+from typing import Any, NamedTuple
+
+from tbadapters.core.cost import Price
+from tbadapters.core.errors import InvalidOption
+from tbadapters.core.limits import Limits, Retries, is_finite, is_whole
+from tbadapters.core.suite import Suite
+
+
+class _Rule(NamedTuple):
+    fits: Callable[[Any], bool]
+    needed: str
+
+
+def _one_of(*known: str) -> _Rule:
+    return _Rule(lambda value: value in known, f"one of {', '.join(map(repr, known))}")
+
+
+def _is_folder(value: Any) -> bool:
+    return isinstance(value, str | PathLike) and str(value) != ""
+
+
+def _are_prices(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(model, str) and isinstance(price, Price) for model, price in value.items()
+    )
+
+
+_OPTIONAL = frozenset({"concurrency", "max_cost", "out", "resume", "on_event"})
+_RULES = {
+    "suite": _Rule(lambda v: isinstance(v, Suite) or _is_folder(v), "a suite's name, the path of its file, or a Suite"),
+    "trials": _Rule(lambda v: is_whole(v, 1), "a whole number of at least 1"),
+    "concurrency": _Rule(lambda v: is_whole(v, 1), "a whole number of at least 1"),
+    "limits": _Rule(lambda v: isinstance(v, Limits), "Limits(...)"),
+    "retries": _Rule(lambda v: isinstance(v, Retries), "Retries(...)"),
+    "user": _Rule(lambda v: v == "scripted" or callable(v), "'scripted', or a callable (task) -> SimulatedUser,"),
+    "instructions": _one_of("append", "none"),
+    "seed": _Rule(lambda v: isinstance(v, int) and not isinstance(v, bool), "a whole number"),
+    "max_cost": _Rule(lambda v: is_finite(v, above=0), "a number of US dollars above 0, or None for no ceiling,"),
+    "prices": _Rule(_are_prices, "a dict of model names to Price(input, cached_input, output)"),
+    "out": _Rule(_is_folder, "the path of a folder"),
+    "resume": _Rule(_is_folder, "the path of a run folder"),
+    "progress": _one_of("auto", "on", "off"),
+    "on_event": _Rule(callable, "a callable (event)"),
+}
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse what makes no sense. Which tasks there are is for the suite to say.
+
+    Args:
+        options: The options of ``Campaign`` by name; those without a rule are passed over.
+
+    Raises:
+        InvalidOption: the sentence names the option, its value and what is needed.
+    """
+    for name, rule in _RULES.items():
+        value = options[name]
+        if value is None and name in _OPTIONAL:
+            continue
+        if not rule.fits(value):
+            raise InvalidOption(f"{name}={value!r}: {rule.needed} is needed.")
+
+
+def check_agents(agents: object) -> None:
+    """Refuse what can't be compared.
+
+    Raises:
+        InvalidOption: it is no mapping of names to two or more agents.
+    """
+    if not isinstance(agents, Mapping) or not all(isinstance(name, str) and name for name in agents):
+        raise InvalidOption("compare() takes a dict of agents by the name that tables and folders show.")
+    if len(agents) < 2:  # noqa: PLR2004  (a comparison is of two or more)
+        raise InvalidOption(f"At least 2 agents are compared, {len(agents)} given: use evaluate() for one.")
