@@ -68,7 +68,8 @@ class RequiredFact:
 
     Attributes:
         name: What the fact is.
-        any_of: Texts of which one must occur (white space and case folded; numbers match as numbers: 1,250.00 = 1250).
+        any_of: Texts of which one must occur (white space, case and markup folded; numbers match as numbers: 1,250.00,
+            1.250,00 and 1250 are the same, -1250 and 1250% are others).
     """
 
     name: str
