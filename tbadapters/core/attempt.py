@@ -59,7 +59,7 @@ class Attempt:
     towards the same limits.
 
     Attributes:
-        stopped: Set when a limit is met or the sandbox died: whoever drives the agent ends it then.
+        stopped: Set when a limit is met or the sandbox died (whoever drives the agent ends it then), or it has ended.
         fault: What stopped it, or None.
     """
 
@@ -83,6 +83,7 @@ class Attempt:
         self._tools = {tool.name: tool for tool in parties.sandbox.tools}
         # An agent's parallel calls overlap, but transactions on one backend can't.
         self._one_call = anyio.Lock()
+        self._under_way = anyio.CancelScope()
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
 
@@ -175,11 +176,14 @@ class Attempt:
         return ToolResult(problem, is_error=True) if problem else None
 
     async def _executed(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        try:
-            with boundary(SandboxFault):
-                return await self._parties.sandbox.call(name, arguments)
-        except Fault as fault:
-            raise self._stop(fault) from fault.__cause__
+        with anyio.CancelScope() as self._under_way:
+            try:
+                with boundary(SandboxFault):
+                    return await self._parties.sandbox.call(name, arguments)
+            except Fault as fault:
+                raise self._stop(fault) from fault.__cause__
+        self.note(f"The call of {name} was cancelled: the attempt was over.")
+        raise _late()
 
     # -- what the session reports (Recorder) ----------------------------------------------------------------------
 
@@ -234,12 +238,31 @@ class Attempt:
         if self.fault is not None:
             raise self.fault
         if self._closed:
-            raise AgentFault("The attempt is over: this call came too late.", code="late_call")
+            raise _late()
 
-    def close(self, fault: Fault | None) -> None:
-        """Let no further call reach the backend; ``fault`` is what ended the attempt, None for a clean end."""
+    async def close(self, fault: Fault | None = None) -> None:
+        """Let no further call reach the backend, and wait for the one that is under way.
+
+        A call that does not end within ``Limits.grace`` is cancelled. One that does not end then either is the
+        sandbox's fault: its state would change while it is read.
+
+        Args:
+            fault: What ended the attempt, None for a clean end.
+        """
         self.fault = self.fault or fault
         self._closed = True
+        if await self._idle():
+            return
+        self._under_way.cancel()
+        if not await self._idle() and (self.fault is None or isinstance(self.fault, AgentFault)):
+            self.fault = SandboxFault("A tool call did not end when it was cancelled.", code="hanging_call")
+
+    async def _idle(self) -> bool:
+        """Wait until no call is under way; return False where one still is after the grace."""
+        with anyio.move_on_after(self.limits.grace):
+            async with self._one_call:
+                return True
+        return False
 
     async def graded(self) -> Verdict | None:
         """Read the final state and have it graded.
@@ -283,6 +306,10 @@ class Attempt:
             abandoned=abandoned,
         )
         return recordable(record)
+
+
+def _late() -> AgentFault:
+    return AgentFault("The attempt is over: this call came too late.", code="late_call")
 
 
 def fault_record(fault: Fault | None) -> FaultRecord | None:

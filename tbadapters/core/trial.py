@@ -44,6 +44,7 @@ log = get_logger(__name__)
 
 Commit = Callable[[AttemptRecord], Awaitable[None]]
 UserOf = Callable[[Task], SimulatedUser]
+_abandoned: set[asyncio.Task[None]] = set()
 MOMENT = 0.5  # seconds that a stopped agent has to end by itself before it is cancelled
 
 
@@ -115,7 +116,7 @@ async def run_attempt(plan: TrialPlan, task: Task, trial: TrialRef, number: int)
         attempt = await _opened(plan, task, trial, number, closing)
         clock.lap("setup")
         fault, abandoned = await _conversed(plan, task, attempt)
-        attempt.close(fault)
+        await attempt.close(fault)
         clock.lap("agent")
         verdict = await _verdict(attempt, plan.limits)
         clock.lap("grading")
@@ -147,7 +148,9 @@ async def _opened(plan: TrialPlan, task: Task, trial: TrialRef, number: int, sta
         user = plan.user_of(task)
         conversation = conversation_for(plan.suite.conversation, task, user)
         parties = Parties(sandbox, initial, backend.grader(task), conversation, user)
-        return Attempt(trial, parties, plan.limits, number=number, prices=plan.prices)
+        attempt = Attempt(trial, parties, plan.limits, number=number, prices=plan.prices)
+    stack.push_async_callback(attempt.close)  # whatever ends the attempt: no call is under way when the sandbox closes
+    return attempt
 
 
 def _unopened(trial: TrialRef, number: int, fault: Fault, clock: _Clock) -> AttemptRecord:
@@ -161,7 +164,8 @@ async def _conversed(plan: TrialPlan, task: Task, attempt: Attempt) -> tuple[Fau
     """Let the agent's whole conversation happen; return the fault that ended it, and whether it was abandoned.
 
     It runs as an asyncio task of its own, awaited with a timeout: an agent that swallows cancellation would hold a
-    task group for ever. This is the one place where the project makes a bare task.
+    task group for ever. This is the one place where the project makes a bare task; one that outlives its attempt is
+    among the ``abandoned_tasks``.
     """
     provider_faults = ProviderFaults()
     with provider_faults.observe():
@@ -189,25 +193,47 @@ async def _talk(plan: TrialPlan, task: Task, attempt: Attempt) -> None:
 
 async def _over(talking: asyncio.Task[None], attempt: Attempt, limits: Limits) -> bool:
     """Wait until the agent ended, was stopped or met its deadline; end it then. Return whether it met its deadline."""
-    stopping = asyncio.get_running_loop().create_task(attempt.stopped.wait())
+    timed_out = False
+    talking.add_done_callback(lambda _: attempt.stopped.set())
     try:
-        await asyncio.wait({talking, stopping}, timeout=limits.seconds, return_when=asyncio.FIRST_COMPLETED)
-        timed_out = not talking.done() and not stopping.done()
-        if stopping.done():
+        with anyio.move_on_after(limits.seconds):
+            await attempt.stopped.wait()
+        timed_out = not (attempt.stopped.is_set() or talking.done())
+        if not timed_out:
             await asyncio.wait({talking}, timeout=MOMENT)
     finally:
-        stopping.cancel()
-        if not talking.done():
-            talking.cancel()
-            await asyncio.wait({talking}, timeout=limits.grace)
-        talking.add_done_callback(_heard)
+        # A run that is cancelled still gives its agents their grace: an anyio scope would cancel this waiting again.
+        with anyio.CancelScope(shield=True):
+            await _ended(talking, limits.grace)
     return timed_out
+
+
+async def _ended(talking: asyncio.Task[None], grace: float) -> None:
+    """End the agent's task where it has not ended: cancel it, wait for a while, and abandon it then."""
+    talking.add_done_callback(_heard)
+    if talking.done():
+        return
+    talking.cancel()
+    try:
+        await asyncio.wait({talking}, timeout=grace)
+    finally:
+        if not talking.done():
+            _abandoned.add(talking)
+            talking.add_done_callback(_abandoned.discard)
 
 
 def _heard(talking: asyncio.Task[None]) -> None:
     """Look at how an agent ended, so that asyncio does not complain that nobody did: what stopped it is known."""
     if not talking.cancelled():
         talking.exception()
+
+
+def abandoned_tasks() -> frozenset[asyncio.Task[None]]:
+    """Return the tasks of agents that did not end when they were cancelled, and have not ended since.
+
+    Whoever closes the event loop must not wait for them, and whoever ends the process may have to end them with it.
+    """
+    return frozenset(_abandoned)
 
 
 def _fault_of(

@@ -1,47 +1,21 @@
 """One attempt: what an agent may do in it, what stops it, what is recorded."""
 
-import json
-from contextlib import asynccontextmanager
+from contextlib import suppress
 from dataclasses import replace
 
 import anyio
 import anyio.lowlevel
 import pytest
+from opened_attempt import CLAIM, opened, play_golden
 
 from tbadapters import Limits
 from tbadapters.core.agent import ApprovalRequest, Approvals, Ended, NeedsApproval, Said
-from tbadapters.core.attempt import Attempt, Parties
-from tbadapters.core.context import TrialRef
-from tbadapters.core.conversation import conversation_for
 from tbadapters.core.cost import Price
 from tbadapters.core.errors import AgentFault, LimitReached, ProviderFault, SandboxFault, UserFault
 from tbadapters.core.messages import Message, Usage
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.tools import ToolResult
 from tbadapters.core.users import ScriptedUser
-
-CLAIM = Said("Your ticket is on hold and the call is booked for Tuesday.")
-
-
-@asynccontextmanager
-async def opened(suite, *, limits=None, sandbox_of=lambda sandbox: sandbox, user=None, prices=None):
-    """Yield a started attempt at the suite's first task."""
-    task = suite.tasks[0]
-    async with suite.backend.open(task) as sandbox:
-        user = user or ScriptedUser(task.user)
-        conversation = conversation_for("default", task, user)
-        initial = await sandbox.state()
-        parties = Parties(sandbox_of(sandbox), initial, suite.backend.grader(task), conversation, user)
-        attempt = Attempt(TrialRef(task.id, 0), parties, limits or Limits(), number=0, prices=prices or {})
-        attempt.start()
-        yield attempt
-
-
-async def play_golden(attempt):
-    """Do what the task expects."""
-    await attempt.call("set_status", {"ticket_id": "T-1", "status": "hold"})
-    await attempt.call("book_call", {"ticket_id": "T-1", "day": "Tuesday"})
-    return await attempt.answer(CLAIM)
 
 
 async def test_golden_calls_and_claim_pass(desk):
@@ -174,7 +148,7 @@ async def test_late_calls_do_not_reach_the_backend(desk):
     """After the end a call raises, and the graded state stays what it was."""
     async with opened(desk) as attempt:
         await play_golden(attempt)
-        attempt.close(None)
+        await attempt.close(None)
         with pytest.raises(AgentFault, match="too late"):
             await attempt.call("set_status", {"ticket_id": "T-1", "status": "resolved"})
         assert (await attempt.graded()).passed is True
@@ -299,85 +273,47 @@ async def test_provider_faults_are_recorded_with_the_request(desk):
     assert record.messages == (Message(desk.tasks[0].opening),)
 
 
+class SlowCalls:
+    """A sandbox whose calls take a while, or hang even when they are cancelled."""
+
+    def __init__(self, sandbox, *, seconds, hanging=False):
+        self.tools, self.state = sandbox.tools, sandbox.state
+        self.began, self.ended = anyio.Event(), anyio.Event()
+        self._seconds, self._hanging = seconds, hanging
+
+    async def call(self, name, arguments):
+        self.began.set()
+        with anyio.CancelScope(shield=self._hanging):
+            await anyio.sleep(self._seconds)
+        self.ended.set()
+        return ToolResult("ok")
+
+
 @pytest.mark.parametrize(
-    ("given", "recorded"),
-    [
-        ({"ticket_id": "\ud800"}, {"ticket_id": "\ufffd"}),
-        ({"ticket_id": {(1, 2): 3}}, {"ticket_id": {"(1, 2)": 3}}),
-        ({"ticket_id": float("inf")}, {"ticket_id": "inf"}),
-        ({"ticket_id": object}, {"ticket_id": "<class 'object'>"}),
-        ([1], {"": [1]}),
-    ],
+    ("seconds", "hanging", "ended", "fault"),
+    [(0.1, False, True, None), (60, False, False, None), (1.0, True, False, "hanging_call")],
 )
-async def test_any_arguments_can_be_recorded(desk, given, recorded):
-    """Arguments that JSON can't hold are an error for the agent and stay readable in the record."""
-    async with opened(desk) as attempt:
-        assert (await attempt.call("get_ticket", given)).is_error
-        record = attempt.record(await attempt.graded(), {})
-    assert record.tool_calls[0].arguments == recorded
-    assert json.dumps(record.to_dict(), ensure_ascii=False, allow_nan=False).encode()
+async def test_closing_waits_for_the_call_under_way(desk, seconds, hanging, ended, fault):
+    """A call from a thread ends, or is cancelled, before the state is read; one that does neither leaves no verdict."""
+    slow = None
 
+    def slowed(sandbox):
+        nonlocal slow
+        slow = SlowCalls(sandbox, seconds=seconds, hanging=hanging)
+        return slow
 
-async def test_a_list_that_contains_itself_can_be_recorded(desk):
-    """Circular arguments are an error for the agent, and recorded as far as they go."""
-    given = []
-    given += [given, given]
-    async with opened(desk) as attempt:
-        assert (await attempt.call("get_ticket", {"ticket_id": given})).is_error
-        record = attempt.record(None, {})
-    assert "..." in json.dumps(record.to_dict())
+    def call_from_thread(attempt):
+        with suppress(AgentFault):
+            attempt.call_sync("get_ticket", {"ticket_id": "T-1"})
 
-
-async def test_arguments_are_evidence(desk):
-    """What an agent does to its arguments after a call, or a tool to its own, does not change the record."""
-
-    class Careless:
-        def __init__(self, sandbox):
-            self.tools, self.state = sandbox.tools, sandbox.state
-
-        async def call(self, name, arguments):
-            arguments["ticket_id"] = "changed by the tool"
-            return ToolResult("ok")
-
-    given = {"ticket_id": "T-1"}
-    async with opened(desk, sandbox_of=Careless) as attempt:
-        await attempt.call("get_ticket", given)
-        given["ticket_id"] = "changed by the agent"
-        record = attempt.record(None, {})
-    assert record.tool_calls[0].arguments == {"ticket_id": "T-1"}
-
-
-async def test_texts_with_lone_surrogates_are_recorded(desk):
-    """Lone surrogates in answers, notes and faults are replaced; a pair of them is the character that it means."""
-    async with opened(desk) as attempt:
-        attempt.note("\ud83d")
-        await attempt.answer(Ended("\ud83d", "Done \ud83d\ude00."))
-        attempt.close(AgentFault("what \ud83d"))
-        record = attempt.record(await attempt.graded(), {})
-    assert json.dumps(record.to_dict(), ensure_ascii=False).encode()
-    assert [e.text for e in record.transcript if e.kind == "agent"] == ["Done \U0001f600."]
-    assert record.fault.message == "what \ufffd"
-
-
-async def test_a_record_that_can_not_be_made_is_a_fault(desk):
-    """A verdict that is none leaves an attempt without verdict, recorded as the harness's fault; nothing is raised."""
-    async with opened(desk) as attempt:
-        record = attempt.record(object(), {"total": 1.0})
-    assert record.passed is None
-    assert (record.fault.owner, record.fault.code) == ("harness", "unrecordable")
-    assert AttemptRecord.from_dict(record.to_dict()) == record
-
-
-async def test_a_verdict_that_is_none_is_the_graders_fault(desk):
-    """A grader that answers something else than a verdict, for an agent that failed, is at fault itself."""
-
-    class Odd:
-        async def grade(self, evidence):
-            return True
-
-    async with opened(desk, limits=Limits(tool_calls=1)) as attempt:
-        attempt._parties = replace(attempt._parties, grader=Odd())
-        with pytest.raises(LimitReached):
-            await play_golden(attempt)
-        assert await attempt.graded() is None
-        assert attempt.fault.owner == "grader"
+    async with opened(desk, limits=Limits(grace=0.2), sandbox_of=slowed) as attempt, anyio.create_task_group() as group:
+        group.start_soon(anyio.to_thread.run_sync, call_from_thread, attempt)
+        await slow.began.wait()
+        await attempt.close()
+        assert slow.ended.is_set() == ended
+        verdict = await attempt.graded()
+        record = attempt.record(verdict, {})
+    assert (verdict is None) == (fault is not None)
+    assert (attempt.fault.code if attempt.fault else None) == fault
+    assert len(record.tool_calls) == ended
+    assert any("cancelled" in entry.text for entry in record.transcript) == (seconds == 60)

@@ -2,9 +2,11 @@
 
 import asyncio
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 
+import anyio
 import pytest
 
 from tbadapters import Ended, Limits, Retries, Said
@@ -12,7 +14,7 @@ from tbadapters.adapters.registry import resolve_agent
 from tbadapters.core.context import TrialRef
 from tbadapters.core.errors import AccessFault, AgentFault, ProviderFault, SandboxFault, UsageError
 from tbadapters.core.messages import Usage
-from tbadapters.core.trial import TrialPlan, run_attempt, run_trial
+from tbadapters.core.trial import TrialPlan, abandoned_tasks, run_attempt, run_trial
 from tbadapters.core.users import ScriptedUser
 
 QUICK = Retries(attempts=3, wait_initial=0, wait_max=0)
@@ -209,10 +211,9 @@ async def test_agent_that_swallows_cancellation_is_abandoned(desk):
     assert time.monotonic() - began < 1.5
     assert record.abandoned
     assert record.passed is False
-    for _ in range(50):
-        if late:
-            break
-        await asyncio.sleep(0.1)
+    assert len(abandoned_tasks()) == 1
+    await asyncio.wait(abandoned_tasks())
+    assert abandoned_tasks() == frozenset()
     assert late
     assert record.tool_calls == ()
 
@@ -260,6 +261,44 @@ async def test_cancelled_run_ends_its_agent(desk):
         async with asyncio.timeout(0.1):
             await attempt_of(desk, Session(send))
     assert ended
+
+
+async def test_agents_of_a_cancelled_run_have_their_grace(desk):
+    """When a group of trials is cancelled, an agent's clean-up ends before its sandbox closes."""
+    ended = []
+
+    async def send(session, turn):
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.2)
+            ended.append(await session.tools["get_ticket"].call({"ticket_id": "T-1"}))
+
+    with anyio.move_on_after(0.2):
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(attempt_of, desk, Session(send), limits=Limits(seconds=30, grace=5)))
+    assert [result.is_error for result in ended] == [False]
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_calls_after_a_cancelled_run_reach_no_backend(desk):
+    """A call by an agent that outlives its cancelled run is refused as late; the sandbox is not asked."""
+    refused = []
+
+    async def send(session, turn):
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await asyncio.sleep(0.5)
+        with pytest.raises(AgentFault, match="too late"):
+            await session.tools["get_ticket"].call({"ticket_id": "T-1"})
+        refused.append(True)
+        return Ended("late")
+
+    with anyio.move_on_after(0.1):
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(attempt_of, desk, Session(send), limits=Limits(seconds=30, grace=0.1)))
+    await asyncio.wait(abandoned_tasks())
+    assert refused
 
 
 async def test_session_that_can_not_be_opened_or_closed(desk):
