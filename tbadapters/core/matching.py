@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tbadapters.core.assignment import assign
 from tbadapters.core.values import canonical
@@ -23,8 +23,15 @@ if TYPE_CHECKING:
 _AROUND, _ROUND = 1e-3, 1e-5
 """Weights of differing surroundings: they decide between pairings in which equally many fields differ."""
 
+ANYTHING = ("anything",)
+"""What a field reads as that is not compared in its row."""
+
 Pairs = dict[str, dict[str, str]]
 """table -> key of a created row in the final state -> key of the same row in the expected state."""
+
+
+class PartRow(dict[str, Any]):
+    """A row of an expected state of which only these columns are known; whatever the others hold is right."""
 
 
 def compared(rules: TableRules, columns: Iterable[str], *, created: bool) -> list[str]:
@@ -39,6 +46,11 @@ def compared(rules: TableRules, columns: Iterable[str], *, created: bool) -> lis
     if created and rules.natural_key:
         skipped |= set(rules.key) - set(rules.natural_key) - set(rules.references)
     return [column for column in columns if column not in skipped]
+
+
+def unlike(one: Hashable, other: Hashable) -> bool:
+    """Return whether two values that ``View.read`` gave differ."""
+    return one != other and ANYTHING not in (one, other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +68,10 @@ class View:
     names: Mapping[str, Mapping[str, Hashable]] = field(default_factory=dict)
 
     def read(self, table: str, row: Row, column: str) -> Hashable:
-        """Return a field's value in a form that can be compared."""
+        """Return a field's value in a form that can be compared, ``ANYTHING`` where nothing is known of it."""
         rules = self.rules[table]
+        if isinstance(row, PartRow) and column not in row:
+            return ANYTHING
         value = row.get(column)
         target = rules.references.get(column)
         if target is not None and value is not None:
@@ -201,7 +215,7 @@ class _Candidate:
 
     def distance(self, other: _Candidate) -> float:
         """Return the number of differing fields, and a fraction for differing surroundings."""
-        fields = sum(a != b for a, b in zip(self.fields, other.fields, strict=True))
+        fields = sum(unlike(a, b) for a, b in zip(self.fields, other.fields, strict=True))
         rounds = sum(bool(a != b) for a, b in zip_longest(self.shape.rounds, other.shape.rounds))
         links = _unlike(self.shape.links, other.shape.links)
         around = _unlike(self.shape.around, other.shape.around)

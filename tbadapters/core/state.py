@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tbadapters.core.matching import View, compared, created_rows, match_created, own_names
+from tbadapters.core.matching import View, compared, created_rows, match_created, own_names, unlike
 
 Scalar = str | int | float | bool | None
 Row = Mapping[str, Any]
@@ -141,8 +141,7 @@ class _Table:
     def differing(self, final: Row, expected: Row, *, created: bool) -> Iterator[str]:
         """Yield the columns in which a row of the final and of the expected state differ."""
         for column in compared(self.left.rules[self.name], dict.fromkeys([*expected, *final]), created=created):
-            read_final = self.left.read(self.name, final, column)
-            if read_final != self.right.read(self.name, expected, column):
+            if unlike(self.left.read(self.name, final, column), self.right.read(self.name, expected, column)):
                 yield column
 
 

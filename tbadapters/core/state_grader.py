@@ -10,6 +10,7 @@ from tbadapters.core.errors import SuiteError
 from tbadapters.core.facts import said
 from tbadapters.core.golden import OpenSandbox, replay_golden
 from tbadapters.core.grading import EndState, Evidence, Verdict
+from tbadapters.core.matching import PartRow
 from tbadapters.core.state import Difference, Effect, State, TableRules, differences
 from tbadapters.core.tools import ToolCall
 
@@ -81,7 +82,10 @@ class StateGrader:
 
 
 def laid_over(state: State, rows: Mapping[str, Mapping[str, Mapping[str, Any] | None]]) -> State:
-    """Return a state with declared rows laid over it (None as a row: it must not exist)."""
+    """Return a state with declared rows laid over it (None as a row: it must not exist).
+
+    Of a row that is not in the state only the declared columns are known.
+    """
     tables = {name: dict(table) for name, table in state.tables.items()}
     for name, declared in rows.items():
         table = tables.setdefault(name, {})
@@ -89,7 +93,7 @@ def laid_over(state: State, rows: Mapping[str, Mapping[str, Mapping[str, Any] | 
             if columns is None:
                 table.pop(key, None)
             else:
-                table[key] = {**table.get(key, {}), **columns}
+                table[key] = {**table[key], **columns} if key in table else PartRow(columns)
     return State(tables)
 
 

@@ -213,3 +213,33 @@ async def test_the_expected_states_are_worked_out_once():
     for _ in range(5):
         await one.grade(await evidence())
     assert opened == ["shop/t/0"]
+
+
+@pytest.mark.parametrize("table", ["notes", "tickets"])
+async def test_a_declared_row_that_is_created_is_compared_by_what_is_declared(table):
+    """Of a row that only the task declares, the declared columns decide, matched by key or by natural key."""
+    end = EndState("opened", rows={table: {"T1": {"order": "A", "kind": "fee"}}})
+    shop = Shop()
+    shop.tables["notes"] = {}
+    initial = await shop.state()
+
+    async def judged(**columns):
+        shop.tables[table] = {"T1": {"id": "T1", "opened": 7, **columns}}
+        return await grader(end).grade(Evidence(initial, await shop.state(), (), ()))
+
+    assert (await judged(order="A", kind="fee")).passed
+    (effect,) = (await judged(order="A", kind="card")).effects
+    assert (effect.kind, effect.column, effect.final, effect.expected) == ("wrong_value", "kind", "card", "fee")
+    assert not (await grader(end).grade(Evidence(initial, initial, (), ()))).passed
+
+
+async def test_declared_rows_that_share_a_natural_key_are_paired_by_what_is_declared():
+    """Undeclared columns do not decide which of several created rows is the declared one."""
+    end = EndState("opened", rows={"tickets": {"T1": {"order": "A", "kind": "fee"}, "T2": {"order": "A"}}})
+    shop = Shop()
+    initial = await shop.state()
+    shop.tables["tickets"] = {
+        "T1": {"id": "T1", "order": "A", "kind": "card", "slot": 1, "size": 1},
+        "T2": {"id": "T2", "order": "A", "kind": "fee", "slot": 2, "size": 2},
+    }
+    assert (await grader(end).grade(Evidence(initial, await shop.state(), (), ()))).passed
