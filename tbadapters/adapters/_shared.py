@@ -19,11 +19,7 @@ from tbadapters.core.errors import (
     TbAdaptersError,
     describe,
 )
-from tbadapters.core.provider_errors import ACCESS_CODES, access_code, provider_code, retry_after
-
-# The provider's own words, in an error's ``code`` or ``type``; they say more than the status.
-_AGENT_CODES = frozenset({"context_length_exceeded", "content_filter", "content_policy_violation"})
-_RATE_CODES = frozenset({"rate_limit_exceeded", "tokens", "requests"})
+from tbadapters.core.provider_errors import Meaning, meaning_of, retry_after
 
 
 def require(module: str, *, framework: str, extra: str) -> Any:
@@ -105,28 +101,15 @@ def http_fault(
         codes: The provider's own error code and error type, where it gave them.
         headers: The answer's headers, for ``Retry-After``.
     """
-    return (
-        _fault_by_code(message, codes)
-        or _fault_by_status(status, message, headers)
-        or AgentFault(message, code="invalid_request")
-    )
+    meaning = meaning_of(status, codes) or Meaning("agent", "invalid_request")
+    return _fault(meaning, message, retry_after(headers))
 
 
-def _fault_by_code(message: str, codes: tuple[str | None, ...]) -> Fault | None:
-    for code in codes:
-        if code in ACCESS_CODES:
-            return AccessFault(message, code=code)
-        if code in _AGENT_CODES:
-            return AgentFault(message, code="content_filter" if code != "context_length_exceeded" else code)
-    return None
-
-
-def _fault_by_status(status: int, message: str, headers: Mapping[str, str] | None) -> Fault | None:
-    if (code := access_code(status)) is not None:
-        return AccessFault(message, code=code)
-    if (code := provider_code(status)) is not None:
-        return ProviderFault(message, code=code, retry_after=retry_after(headers))
-    return None
+def _fault(meaning: Meaning, message: str, wait: float | None = None) -> Fault:
+    if meaning.owner == "agent":
+        return AgentFault(message, code=meaning.code)
+    kind = AccessFault if meaning.owner == "access" else ProviderFault
+    return kind(message, code=meaning.code, retry_after=wait)
 
 
 def _openai_fault(error: BaseException) -> Fault | None:
@@ -140,8 +123,7 @@ def _openai_fault(error: BaseException) -> Fault | None:
     if isinstance(error, openai.APIConnectionError):
         return ProviderFault(text, code="timeout" if isinstance(error, openai.APITimeoutError) else "connection")
     if isinstance(error, openai.APIError):  # an error event inside a stream has a code but no status
-        rate = any(code in _RATE_CODES for code in codes)
-        return _fault_by_code(text, codes) or ProviderFault(text, code="rate_limit" if rate else "stream_error")
+        return _fault(meaning_of(None, codes) or Meaning("provider", "stream_error"), text)
     own = {openai.LengthFinishReasonError: "length", openai.ContentFilterFinishReasonError: "content_filter"}
     return AgentFault(text, code=own.get(type(error), "client_setup"))  # set-up such as: no API key was given
 

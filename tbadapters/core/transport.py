@@ -6,17 +6,17 @@ nothing propagates. ``ProviderFaults`` sees the HTTP answer itself and knows by 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tbadapters.core.errors import AccessFault, ProviderFault, describe
-from tbadapters.core.provider_errors import ACCESS_CODES, access_code, provider_code, retry_after
+from tbadapters.core.model_request import Asked, asked, is_model_request
+from tbadapters.core.provider_errors import meaning_of, retry_after
 from tbadapters.core.transport_hooks import TransportHook, observe_transport
 
 __all__ = ["ProviderFaults", "SeenFault", "TransportHook", "observe_transport"]
@@ -35,9 +35,9 @@ class SeenFault:
         status: The HTTP status, or None where there was no answer.
         retry_after: Seconds that the provider asked to wait.
         access: Whether a quota, a key or a model's name is at fault.
-        conversation: A digest of what the model was asked, whichever model it was.
+        asked: What the model was asked.
         detail: One line: what the provider or the transport said.
-        recovered: Whether a later request with the same conversation succeeded.
+        recovered: Whether the agent overcame it (see ``ProviderFaults``).
     """
 
     host: str
@@ -45,24 +45,42 @@ class SeenFault:
     status: int | None
     retry_after: float | None
     access: bool
-    conversation: str
+    asked: Asked
     detail: str = ""
     recovered: bool = False
 
-    def fault(self) -> ProviderFault:
-        """Return it as an exception."""
+    def fault(self, *, swallowed: bool = False) -> ProviderFault:
+        """Return it as an exception; where an agent swallowed it, refused access need not stop a run."""
         what = f"{self.host} answered {self.status}" if self.status else f"{self.host} did not answer"
-        kind = AccessFault if self.access else ProviderFault
+        kind = AccessFault if self.access and not swallowed else ProviderFault
         return kind(f"{what} ({self.detail or self.code}).", code=self.code, retry_after=self.retry_after)
 
 
+class _Open(NamedTuple):
+    """A model request under way: when it began (monotonic seconds), and how many faults had been seen by then."""
+
+    began: float
+    behind: int
+
+
 class ProviderFaults:
-    """The provider's faults in one attempt."""
+    """The provider's faults in one attempt.
+
+    A fault counts as recovered when a model request that began after it succeeded, and that request either
+
+    - asks the same again: the same texts wait for an answer, under the same instructions or the same tools. So do a
+      retry, a fallback to another model or another API, and a request with a trimmed history;
+    - or goes on from it: it has the same instructions and tools, and holds what waited there (the agent apologised to
+      the user and got over it in a later turn).
+
+    A sub-agent's fault that its caller was told in a polite sentence is not recovered by the caller's own requests:
+    what waits in them is the tool's result, and their instructions or tools are others.
+    """
 
     def __init__(self) -> None:
         self._seen: list[SeenFault] = []
         self._places: dict[Any, int] = {}
-        self._open: dict[Any, float] = {}
+        self._open: dict[Any, _Open] = {}
         self._given_up = 0.0
 
     @contextmanager
@@ -80,11 +98,16 @@ class ProviderFaults:
         """All faults, in the order in which they happened."""
         return tuple(self._seen)
 
-    def unrecovered(self) -> ProviderFault | None:
-        """Return the fault that was not mended by a later request, or None; an ``AccessFault`` before others."""
+    def unrecovered(self, *, swallowed: bool = False) -> ProviderFault | None:
+        """Return the fault that was not recovered, or None; one of refused access before others.
+
+        Args:
+            swallowed: Whether the agent went on as if nothing had happened. Refused access is no ``AccessFault``
+                then: the agent may well live without that request, and only its attempt is without a verdict.
+        """
         left = [seen for seen in self._seen if not seen.recovered]
         left.sort(key=lambda seen: seen.access)
-        return left[-1].fault() if left else None
+        return left[-1].fault(swallowed=swallowed) if left else None
 
     def waiting_seconds(self) -> float:
         """Return how long the model request that waited longest without an end has waited, 0.0 where there is none.
@@ -93,48 +116,55 @@ class ProviderFaults:
         until then.
         """
         now = time.monotonic()
-        return max([self._given_up, *(now - began for began in tuple(self._open.values()))])
+        return max([self._given_up, *(now - one.began for one in tuple(self._open.values()))])
 
     def began(self, request: Any) -> None:
         """Note a request that is about to be sent."""
-        if _conversation(request) is not None:
-            self._open[request] = time.monotonic()
+        if is_model_request(request):
+            self._open[request] = _Open(time.monotonic(), len(self._seen))
 
     def answered(self, request: Any, status: int, headers: Mapping[str, str]) -> None:
         """Note an error status; its body may never be read."""
-        refused = access_code(status)
-        code = refused or provider_code(status)
-        conversation = _conversation(request) if code else None
-        if code and conversation:
+        meaning = meaning_of(status)
+        if meaning is not None and (what := asked(request)) is not None:
             self._places[request] = len(self._seen)
-            wait = retry_after(headers)
-            self._seen.append(SeenFault(request.url.host, code, status, wait, refused is not None, conversation))
+            access = meaning.owner == "access"
+            self._seen.append(SeenFault(request.url.host, meaning.code, status, retry_after(headers), access, what))
 
     def ended(self, request: Any, status: int, body: bytes) -> None:
         """Read what the provider says about its error, or note that a conversation went on."""
-        self._open.pop(request, None)
-        if 300 <= status < 400:  # noqa: PLR2004 - HTTP: a redirection is no answer
-            return
+        began = self._open.pop(request, None)
         place = self._places.pop(request, None)
+        error = _Error.read(body)
         if place is not None:
-            code, message = _error_of(body)
-            seen = self._seen[place]
-            if code in ACCESS_CODES:
-                seen = replace(seen, code=code, access=True)
-            self._seen[place] = replace(seen, detail=message)
-        elif self._seen:
-            conversation = _conversation(request)
-            self._seen = [replace(s, recovered=s.recovered or s.conversation == conversation) for s in self._seen]
+            seen = replace(self._seen[place], detail=error.message if error else "")
+            if error and (meaning := meaning_of(status, error.codes)) and meaning.owner == "access":
+                seen = replace(seen, code=meaning.code, access=True)
+            self._seen[place] = seen
+        elif began and not 300 <= status < 400:  # noqa: PLR2004 - HTTP: a redirection is no answer
+            meaning = meaning_of(None, error.codes) if error and status < 300 else None  # noqa: PLR2004 - HTTP
+            if meaning and meaning.owner != "agent" and error and (what := asked(request)):
+                host, access = request.url.host, meaning.owner == "access"
+                self._seen.append(SeenFault(host, meaning.code, status, None, access, what, error.message))
+            else:
+                self._went_on(request, began.behind)
 
     def failed(self, request: Any, error: BaseException) -> None:
         """Note a broken connection or a timeout; a cancelled request is nobody's fault."""
         began = self._open.pop(request, None)
         code = _by_error(error)
         if began is not None and code is None:
-            self._given_up = max(self._given_up, time.monotonic() - began)
-        conversation = _conversation(request) if code else None
-        if self._places.pop(request, None) is None and code and conversation:
-            self._seen.append(SeenFault(request.url.host, code, None, None, False, conversation, describe(error)))
+            self._given_up = max(self._given_up, time.monotonic() - began.began)
+        if self._places.pop(request, None) is None and code and (what := asked(request)):
+            self._seen.append(SeenFault(request.url.host, code, None, None, False, what, describe(error)))
+
+    def _went_on(self, request: Any, behind: int) -> None:
+        """Mark what a request that succeeded recovered, among the first ``behind`` faults: those before it began."""
+        if all(seen.recovered for seen in self._seen[:behind]) or (now := asked(request)) is None:
+            return
+        for place, seen in enumerate(self._seen[:behind]):
+            if not seen.recovered and (now.asks_again(seen.asked) or now.goes_on_from(seen.asked)):
+                self._seen[place] = replace(seen, recovered=True)
 
 
 _recording: ContextVar[ProviderFaults | None] = ContextVar("tbadapters_provider_faults", default=None)
@@ -142,6 +172,8 @@ _recording: ContextVar[ProviderFaults | None] = ContextVar("tbadapters_provider_
 
 class _FaultHook(TransportHook):
     """Tells each event to the attempt in whose context the request was made."""
+
+    reads_answers = True
 
     def request(self, request: Any) -> None:
         if (faults := _recording.get()) is not None:
@@ -172,24 +204,21 @@ def _by_error(error: BaseException) -> str | None:
     return "connection" if "TransportError" in names else None
 
 
-def _conversation(request: Any) -> str | None:
-    """Return a digest of what a model is asked, or None if the request is no model request."""
-    if request.method != "POST":
-        return None
-    try:
-        body = json.loads(request.content)
-    except (ValueError, RuntimeError):  # no JSON; or a body that is streamed and can't be read again
-        return None
-    if not isinstance(body, dict) or "model" not in body or not ("messages" in body or "input" in body):
-        return None
-    asked = [body.get(name) for name in ("messages", "input", "instructions", "system", "previous_response_id")]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+@dataclass(frozen=True, slots=True)
+class _Error:
+    """What a provider says about its error: its codes and one line."""
 
+    codes: tuple[object, ...]
+    message: str
 
-def _error_of(body: bytes) -> tuple[str | None, str]:
-    """Return the code and the message of an error body."""
-    try:
-        error = json.loads(body)["error"]
-        return error.get("code") or error.get("type"), " ".join(str(error.get("message") or "").split())[:300]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None, ""
+    @classmethod
+    def read(cls, body: bytes) -> _Error | None:
+        """Return the error in a body, or None where there is none."""
+        if b'"error"' not in body:
+            return None
+        try:
+            error = json.loads(body)["error"]
+            codes = (error.get("code"), error.get("type"))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+        return cls(codes, " ".join(str(error.get("message") or "").split())[:300])

@@ -18,7 +18,8 @@ from functools import cache
 from typing import Any
 
 LIBRARIES = ("httpx2", "httpx")
-ERROR_BODY_MAX = 65_536
+BODY_MAX = 65_536
+_ERROR = 400  # the HTTP statuses from which an answer is an error
 
 
 class TransportHook:
@@ -26,7 +27,12 @@ class TransportHook:
 
     The request is the library's own ``Request``: ``method``, ``url``, ``headers``, ``content``. Methods must be quick
     and must not raise; an exception of theirs would reach the client that made the request.
+
+    Attributes:
+        reads_answers: Whether ``ended`` wants the body of JSON answers too, not only of errors.
     """
+
+    reads_answers = False
 
     def request(self, request: Any) -> None:
         """Look at a request before it is sent; may add headers."""
@@ -38,7 +44,10 @@ class TransportHook:
         """Hear that a piece of the answer's body came in."""
 
     def ended(self, request: Any, status: int, body: bytes) -> None:
-        """Hear that the body was read to its end; ``body`` is kept of answers of status 400 and above only."""
+        """Hear that the body was read to its end; up to 64 KiB of it are kept, of answers of status 400 and above.
+
+        Of other answers, those in JSON to hooks that read them, there is the whole body or none.
+        """
 
     def failed(self, request: Any, error: BaseException) -> None:
         """Hear that the request failed or was cancelled, before or while its body was read."""
@@ -139,6 +148,7 @@ class _Watch:
         self.status = 0
         self.response: Any = None
         self.body = bytearray()
+        self.keeps = False
         self.over = False
 
     def tell(self, event: str, *arguments: Any) -> None:
@@ -147,21 +157,29 @@ class _Watch:
 
     def answered(self, response: Any) -> None:
         self.status, self.response = response.status_code, response
+        json = "json" in response.headers.get("content-type", "")
+        self.keeps = self.status >= _ERROR or (json and any(hook.reads_answers for hook in self.hooks))
         self.tell("response", self.status, response.headers)
 
     def piece(self, data: bytes) -> None:
-        if self.status >= 400 and len(self.body) < ERROR_BODY_MAX:  # noqa: PLR2004 - HTTP
+        if self.keeps:
             self.body += data
+            if len(self.body) > BODY_MAX:
+                self.keeps = False
+                del self.body[BODY_MAX if self.status >= _ERROR else 0 :]
         self.tell("received")
 
     def end(self, error: BaseException | None = None) -> None:
         if self.over:
             return
         self.over = True
-        if error is None:
-            self.tell("ended", self.status, _decoded(self.response, bytes(self.body)) if self.body else b"")
-        else:
+        if error is not None:
             self.tell("failed", error)
+            return
+        body = _decoded(self.response, bytes(self.body)) if self.body else b""
+        for hook in self.hooks:
+            read = body if self.status >= _ERROR or hook.reads_answers else b""
+            self.context.run(hook.ended, self.request, self.status, read)
 
 
 def _wrap_async(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -250,7 +250,7 @@ def _fault_of(
     if isinstance(error, TbAdaptersError) and not isinstance(error, Fault):
         raise error
     # What a framework made of a provider's fault, a polite sentence or an exception of its own, is not the agent's.
-    fault = provider_faults.unrecovered()
+    fault = provider_faults.unrecovered(swallowed=error is None)
     if fault is None and error is not None:
         return error if isinstance(error, AgentFault) else AgentFault(describe(error))
     return fault
