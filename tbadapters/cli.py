@@ -289,8 +289,11 @@ def _folder(result: RunResult) -> Path:
 
 
 def _exit(results: tuple[RunResult, ...]) -> None:
-    stopped = next((r for r in results if r.stopped), None)
-    if stopped is None:
+    stopped = [result for result in results if result.stopped]
+    if not stopped:
         return
-    typer.echo(f"Stopped early: {stopped.stopped}. Go on with: --resume {_folder(stopped)}", err=True)
-    raise typer.Exit(INTERRUPTED if stopped.stopped == _INTERRUPTED else STOPPED)
+    reason = str(stopped[0].stopped)
+    typer.echo(f"Stopped early: {visible(reason.removesuffix('.'))}. Go on with:", err=True)
+    for result in stopped:
+        typer.echo(f"  tbadapters run AGENT --resume {_folder(result)}  (AGENT: {visible(result.agent)})", err=True)
+    raise typer.Exit(INTERRUPTED if reason == _INTERRUPTED else STOPPED)

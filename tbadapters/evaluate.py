@@ -7,25 +7,26 @@ left behind, and is kept in the run folder before it counts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
-from anyio import to_thread
+from anyio import CancelScope, to_thread
 
 from tbadapters.adapters.registry import resolve_agent
 from tbadapters.core.comparison import Comparison
 from tbadapters.core.cost import Price, estimate_cost
-from tbadapters.core.errors import TbAdaptersError, UsageError
+from tbadapters.core.errors import RunStopped, TbAdaptersError, UnusableFolder, UsageError, describe
 from tbadapters.core.events import Event, OnEvent, RunPlanned
 from tbadapters.core.limits import Limits, Retries
+from tbadapters.core.logs import get_logger
 from tbadapters.core.manifest import manifest, settings
 from tbadapters.core.options import check_agents, check_options
 from tbadapters.core.result import RunResult
-from tbadapters.core.run_folder import load_manifest, result_of, undamaged
+from tbadapters.core.run_folder import keep_stop_reason, load_manifest, result_of, undamaged
 from tbadapters.core.runner import Control, Run, Runner, folders_of
 from tbadapters.core.store import Store, check_resume, new_folder, read_manifest, write_manifest
 from tbadapters.core.suite import Suite, Task
@@ -34,6 +35,8 @@ from tbadapters.core.users import ScriptedUser, SimulatedUser
 from tbadapters.reports.files import write_comparison, write_run
 from tbadapters.reports.progress import progress_display
 from tbadapters.suites import load_suite
+
+log = get_logger(__name__)
 
 DEFAULT_CONCURRENCY = 16
 DEFAULT_OUT = "runs"
@@ -107,7 +110,8 @@ async def evaluate(
     Raises:
         UsageError: something asked for can't be done; no trial was run.
         SuiteError: the suite is wrong: nobody can be graded by it.
-        RunStopped: a model endpoint refuses further requests; what is finished is kept, resume when it is mended.
+        RunStopped: a model endpoint refuses further requests, or the disk is full; what is finished is kept, resume
+            when it is mended.
     """
     campaign = Campaign(
         {None: agent}, suite=suite, tasks=tasks, trials=trials, concurrency=concurrency, limits=limits,
@@ -206,13 +210,13 @@ class Campaign:
             )
             try:
                 await runner.run(runs)
-            except Exception as error:
-                if not isinstance(error, TbAdaptersError):
+            except BaseException as error:
+                await self._salvaged(runs)
+                if isinstance(error, Exception) and not isinstance(error, TbAdaptersError):
                     error.add_note(f"What is finished is kept in {folders_of(runs)}.")
                 raise
-            finally:
-                results = tuple([await self._written(run) for run in runs])
-        return results
+            with _after(folders_of(runs)):
+                return tuple([await self._written(run) for run in runs])
 
     async def comparison(self) -> Comparison:
         """Run all agents and write their comparison beside their run folders."""
@@ -225,7 +229,8 @@ class Campaign:
             write_comparison(comparison, folder)
             return comparison
 
-        return await to_thread.run_sync(write)
+        with _after(" and ".join(str(result.folder) for result in results)):
+            return await to_thread.run_sync(write)
 
     def _plans(self) -> dict[str | None, TrialPlan]:
         """Load suite and agents. On the loop's own thread: what an agent's module makes may be bound to it."""
@@ -248,24 +253,26 @@ class Campaign:
 
     @asynccontextmanager
     async def _opened(self, name: str | None, plan: TrialPlan) -> AsyncIterator[Run]:
-        shown = name or plan.adapter.name
-        folder = await to_thread.run_sync(self._folder, shown, plan)
+        shown, folder = await to_thread.run_sync(self._folder, name, plan)
         async with Store.open(folder) as store:
+            await to_thread.run_sync(keep_stop_reason, folder, None)
             with undamaged(folder):
                 records = await store.records()
             yield Run(shown, plan, self.trials, store, records)
 
-    def _folder(self, name: str, plan: TrialPlan) -> Path:
-        """Return the run folder: a new one with its manifest, or the one that is resumed."""
+    def _folder(self, name: str | None, plan: TrialPlan) -> tuple[str, Path]:
+        """Return the agent's name and the run folder: a new one with its manifest, or the one that is resumed."""
         user = self.user if isinstance(self.user, str) else getattr(self.user, "__name__", "custom")
-        now = settings(plan, agent=name, trials=self.trials, user=user)
+        now = settings(plan, trials=self.trials, user=user)
         if self.resume is not None:
-            load_manifest(Path(self.resume))
-            check_resume(Path(self.resume), now)
-            return Path(self.resume)
-        folder = new_folder(Path(self.out or DEFAULT_OUT), plan.suite.name, name)
-        write_manifest(folder, manifest(plan, now))
-        return folder
+            folder = Path(self.resume)
+            before = load_manifest(folder)
+            check_resume(folder, now)
+            return before.get("name") or plan.adapter.name, folder
+        shown = name or plan.adapter.name
+        folder = new_folder(Path(self.out or DEFAULT_OUT), plan.suite.name, shown)
+        write_manifest(folder, manifest(plan, now, name=shown))
+        return shown, folder
 
     def _announcement(self, run: Run) -> RunPlanned:
         planned = len(run.plan.suite.tasks) * self.trials
@@ -276,16 +283,38 @@ class Campaign:
         basis = f"a typical trial with {', '.join(models)}" if models else "the agent's model is not known beforehand"
         return RunPlanned(run.name, run.plan.suite.name, len(run.plan.suite.tasks), planned, done, cost, basis)
 
+    async def _salvaged(self, runs: Sequence[Run]) -> None:
+        """Write what there is beside the records; the error that ended the run is what is told, whatever fails here."""
+        with CancelScope(shield=True):
+            for run in runs:
+                try:
+                    await self._written(run)
+                except (OSError, UnusableFolder) as error:
+                    log.warning("reports_not_written", folder=str(run.store.folder), error=describe(error))
+
     async def _written(self, run: Run) -> RunResult:
         """Write what a run folder holds beside its record, and return the result."""
 
         def write() -> RunResult:
             folder = run.store.folder
+            keep_stop_reason(folder, self.control.reason)
             result = result_of(folder, read_manifest(folder), run.records, stopped=self.control.reason)
             write_run(result, folder)
             return result
 
         return await to_thread.run_sync(write)
+
+
+@contextmanager
+def _after(folders: str) -> Iterator[None]:
+    """Do what follows the last trial: nothing that fails here can undo what is recorded."""
+    try:
+        yield
+    except (OSError, UnusableFolder) as error:
+        raise RunStopped(
+            f"All trials are done and recorded in {folders}, but the reports could not be written "
+            f"({error}): write them again with `tbadapters report`."
+        ) from error
 
 
 def _scripted(task: Task) -> SimulatedUser:

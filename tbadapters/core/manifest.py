@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from tbadapters.core.cost import price_table_version
@@ -58,10 +59,10 @@ def _text(value: object) -> str:
     return repr(sorted(value, key=repr)) if isinstance(value, set | frozenset) else repr(value)
 
 
-def settings(plan: TrialPlan, *, agent: str, trials: int, user: str) -> dict[str, Any]:
+def settings(plan: TrialPlan, *, trials: int, user: str) -> dict[str, Any]:
     """Return what must be the same when a run is resumed. Concurrency, retries and the cost ceiling may change."""
     return {
-        "agent": agent,
+        "agent": plan.adapter.name,
         "framework": plan.adapter.framework,
         "suite": plan.suite.name,
         "suite_seed": plan.suite.seed,
@@ -74,12 +75,18 @@ def settings(plan: TrialPlan, *, agent: str, trials: int, user: str) -> dict[str
     }
 
 
-def manifest(plan: TrialPlan, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's manifest as JSON-like data."""
+def _from_anywhere(source: str | None) -> str | None:
+    """Return where a suite was found so that a resume finds it from any working directory."""
+    return str(Path(source).resolve()) if source and source.endswith(".py") else source
+
+
+def manifest(plan: TrialPlan, settings: Mapping[str, Any], *, name: str) -> dict[str, Any]:
+    """Return a run's manifest as JSON-like data; ``name`` is what tables and folders call the agent."""
     return {
         "schema": SCHEMA,
+        "name": name,
         "settings": dict(settings),
-        "suite_source": plan.suite.source,
+        "suite_source": _from_anywhere(plan.suite.source),
         "tasks": [TaskInfo.of(task).to_dict() for task in plan.suite.tasks],
         "prices": {model: price.to_dict() for model, price in plan.prices.items()},
         "retries": asdict(plan.retries),

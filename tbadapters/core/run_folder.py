@@ -16,6 +16,8 @@ from tbadapters.core.records import AttemptRecord
 from tbadapters.core.result import RunResult, TaskInfo
 from tbadapters.core.store import read_manifest, read_records
 
+STOPPED = "stopped.txt"
+
 
 class _Settings(BaseModel):
     """What is read of a manifest's settings."""
@@ -45,6 +47,7 @@ class _Manifest(BaseModel):
     """What must be in a manifest for the run to be shown or resumed."""
 
     settings: _Settings
+    name: StrictStr | None = None
     suite_source: str | None = None
     tasks: list[_Task] = Field(min_length=1)
     prices: dict[str, _Price] = {}
@@ -75,7 +78,7 @@ def load_result(folder: str | PathLike[str]) -> RunResult:
     path = Path(folder)
     manifest = load_manifest(path)
     with undamaged(path):
-        return result_of(path, manifest, read_records(path))
+        return result_of(path, manifest, read_records(path), stopped=stop_reason(path))
 
 
 @contextmanager
@@ -89,6 +92,23 @@ def undamaged(folder: Path) -> Iterator[None]:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, sqlite3.Error) as error:
         raise UnusableFolder(f"The record of {folder} is damaged ({describe(error)}).") from error
+
+
+def keep_stop_reason(folder: Path, reason: str | None) -> None:
+    """Keep why the run ended early beside its record; None: it did not, or it goes on."""
+    path = folder / STOPPED
+    if reason is None:
+        path.unlink(missing_ok=True)
+    else:
+        path.write_text(f"{reason}\n", encoding="utf-8", errors="replace")
+
+
+def stop_reason(folder: Path) -> str | None:
+    """Return why the run ended early, or None."""
+    try:
+        return (folder / STOPPED).read_text(encoding="utf-8").strip() or None
+    except FileNotFoundError:
+        return None
 
 
 def result_of(
@@ -105,7 +125,7 @@ def result_of(
     settings = manifest["settings"]
     return RunResult(
         suite=settings["suite"],
-        agent=settings["agent"],
+        agent=manifest.get("name") or settings["agent"],
         framework=settings["framework"],
         trials_per_task=settings["trials"],
         seed=settings["seed"],

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import anyio
 from structlog.contextvars import bound_contextvars
 
-from tbadapters.core.errors import AccessFault, RunStopped
+from tbadapters.core.errors import AccessFault, RunStopped, TbAdaptersError, UnusableFolder, describe
 from tbadapters.core.events import AttemptFaulted, Event, OnEvent, RunEnded, TrialEnded, TrialStarted
 from tbadapters.core.logs import get_logger
 from tbadapters.core.records import AttemptRecord
@@ -55,7 +55,7 @@ class Run:
     def next_attempt(self, task: Task, index: int) -> int | None:
         """Return the number of the attempt that a trial needs next, None where it has its verdict."""
         behind = self._behind.get((task.id, index), [])
-        return None if any(r.verdict for r in behind) else len(behind)
+        return None if any(r.passed is not None for r in behind) else len(behind)
 
     def __post_init__(self) -> None:
         self._behind: dict[tuple[str, int], list[AttemptRecord]] = {}
@@ -66,7 +66,7 @@ class Run:
     @property
     def done(self) -> int:
         """How many trials had their verdict when the run was opened."""
-        return sum(any(r.verdict for r in behind) for behind in self._behind.values())
+        return sum(any(r.passed is not None for r in behind) for behind in self._behind.values())
 
     def may_retry(self) -> bool:
         """Say whether the run's retry budget allows one more attempt, and take it from there."""
@@ -124,6 +124,7 @@ class Runner:
             RunStopped: quota, key or model make further requests pointless; what is finished is committed.
         """
         self._runs = runs
+        self._watch_cost()
         jobs = missing(runs)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(roomy_threads(self._concurrency))
@@ -132,7 +133,10 @@ class Runner:
                     for _ in range(self._concurrency):
                         workers.start_soon(self._work, jobs)
             except BaseExceptionGroup as group:
-                raise _first(group) from group
+                error = _first(group)
+                if isinstance(error, Exception):
+                    self._control.stop(str(error) if isinstance(error, TbAdaptersError) else describe(error))
+                raise error from group
             finally:
                 for run in runs:
                     self._tell(RunEnded(run.name, self._control.reason))
@@ -149,9 +153,12 @@ class Runner:
         self._tell(TrialStarted(run.name, job.task.id, job.index))
 
         async def commit(record: AttemptRecord) -> None:
-            await run.commit(record)
+            try:
+                await run.commit(record)
+            except UnusableFolder as error:
+                raise self._stopped(f"Nothing can be recorded any more ({error})") from error
             self._watch_cost()
-            if record.verdict is None:
+            if record.passed is None:
                 self._tell(AttemptFaulted(run.name, record))
 
         try:
@@ -159,10 +166,13 @@ class Runner:
                 run.plan, job.task, job.index, first=job.attempt, may_retry=self._may_retry(run), commit=commit
             )
         except AccessFault as fault:
-            reason = f"The model endpoint refuses further requests ({fault}). Everything finished is kept in "
-            raise RunStopped(f"{reason}{run.store.folder}; mend it and resume.") from fault
+            raise self._stopped(f"The model endpoint refuses further requests ({fault}).") from fault
         self._tell(TrialEnded(run.name, record))
         log.debug("trial_ended", passed=record.passed, end_reason=record.end_reason)
+
+    def _stopped(self, reason: str) -> RunStopped:
+        self._control.stop(reason)
+        return RunStopped(f"{reason} Everything finished is kept in {folders_of(self._runs)}; mend it and resume.")
 
     def _may_retry(self, run: Run) -> Callable[[], bool]:
         return lambda: self._control.reason is None and run.may_retry()

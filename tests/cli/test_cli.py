@@ -238,6 +238,45 @@ def test_a_bug_of_ours_is_named(called, tmp_path, monkeypatch, debug):
     assert debug or len(done.err.splitlines()) == 1
 
 
+def test_a_run_is_resumed_from_any_folder(called, tmp_path, monkeypatch):
+    """A suite's file that was named relative to the working directory is found again from another one."""
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    for made in (home, elsewhere):
+        made.mkdir()
+    shutil.copy(DESK, home / "mine.py")
+    monkeypatch.chdir(home)
+    done = called("run", f"{AGENTS}:liar", "--suite", "mine.py", "--trials", "1", "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.err
+    (folder,) = (tmp_path / "out").iterdir()
+    monkeypatch.chdir(elsewhere)
+    done = called("run", f"{AGENTS}:liar", "--resume", str(folder))
+    assert done.returncode == 0, done.err
+
+
+def test_a_stopped_comparison_names_every_folder(called, tmp_path):
+    """A comparison that was stopped says for each agent how its run goes on, and that line works."""
+    named = [f"mine={AGENTS}:priced", f"theirs={AGENTS}:priced"]
+    options = ["--suite", DESK, "--trials", "2", "--concurrency", "1", "--progress", "off"]
+    out = ["--out", str(tmp_path)]
+    done = called("compare", *named, *options, *out, "--price", "m=1,1,1", "--max-cost", "2")
+    assert done.returncode == 4, done.err
+    assert ".." not in done.err
+    folders = re.findall(r"--resume (\S+)", done.err)
+    assert len(set(folders)) == 2
+    for folder in folders:
+        done = called("run", f"{AGENTS}:priced", "--resume", folder)
+        assert done.returncode == 0, done.err
+        assert "(function) on desk" in done.out
+
+
+def test_a_providers_escape_sequences_are_not_printed(called, tmp_path):
+    """What a provider's error says is printed with its control characters made visible."""
+    done = called("run", f"{AGENTS}:refused", "--suite", DESK, "--trials", "1", "--out", str(tmp_path))
+    assert done.returncode == 4
+    assert "no credit" in done.err
+    assert "\x1b" not in done.err
+
+
 def test_unknown_trial_to_show(called, folder):
     """A trial that was not run is answered with those that were."""
     done = called("show", str(folder), "hold/1", "7")

@@ -4,7 +4,8 @@ import asyncio
 import os
 import re
 
-from tbadapters import TrialContext
+from tbadapters import TrialContext, Usage
+from tbadapters.core.errors import AccessFault
 
 CLAIM = "Your ticket is on hold and the call is booked for Tuesday. Is there anything else?"
 
@@ -55,3 +56,14 @@ async def slow_mixed(message: str, ctx: TrialContext) -> str:
     if "ticket" not in ctx.state and int(_ticket(message)[2:]) % 2:
         return CLAIM
     return await good(message, ctx)
+
+
+async def priced(message: str, ctx: TrialContext) -> str:
+    """Use up a million tokens of the model m."""
+    ctx.record_usage("m", Usage(1_000_000, 0, 0, 0))
+    return "I'm sorry, that can't be done."
+
+
+async def refused(message: str, ctx: TrialContext) -> str:
+    """Hear from the provider, in colours, that nothing more is to be had."""
+    raise AccessFault("\x1b[31mno credit\x1b[0m", code="quota")

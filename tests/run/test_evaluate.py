@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,9 +22,10 @@ from tbadapters import (
     evaluate_sync,
     load_result,
 )
-from tbadapters.core.errors import AccessFault, InvalidOption, ProviderFault, RunStopped, UnknownName
+from tbadapters.core.errors import AccessFault, InvalidOption, ProviderFault, RunStopped, UnknownName, UnusableFolder
 from tbadapters.core.events import AttemptFaulted, RunEnded, RunPlanned, TrialEnded, TrialStarted
-from tbadapters.core.grading import EndState, Expectation, GoldenAction
+from tbadapters.core.grading import EndState, Expectation, GoldenAction, Verdict
+from tbadapters.core.store import Store
 
 AGENTS = Path(__file__).parent.parent / "data" / "agents.py"
 
@@ -264,6 +266,18 @@ async def test_compare_interleaves_and_pairs(desk, tmp_path):
     assert "good" in str(comparison)
 
 
+async def test_a_run_of_a_comparison_is_resumed_alone(desk, run, tmp_path):
+    """The folder of a compared agent is resumed by evaluate(), under the name that the comparison gave it."""
+    half = await compare(
+        {"mine": f"{AGENTS}:good", "theirs": f"{AGENTS}:liar"},
+        suite=desk, trials=1, out=tmp_path, progress="off",
+    )  # fmt: skip
+    again = await run(f"{AGENTS}:good", trials=1, resume=half.results["mine"].folder)
+    assert again.agent == "mine"
+    with pytest.raises(UsageError, match="agent: 'liar' then, 'good' now"):
+        await run(f"{AGENTS}:good", trials=1, resume=half.results["theirs"].folder)
+
+
 async def test_compare_needs_two(desk, tmp_path):
     """One agent alone is not compared."""
     with pytest.raises(InvalidOption, match="evaluate"):
@@ -336,6 +350,101 @@ async def test_refused_key_stops_the_run_and_keeps_what_is_done(run, tmp_path):
     result = await to_thread.run_sync(load_result, folder)
     assert result.coverage.valid == 5
     assert (folder / "report.html").is_file()
+    assert "the key is wrong" in result.stopped
+    assert json.loads((folder / "results.json").read_text())["stopped"] == result.stopped
+
+
+async def test_a_full_disk_stops_the_run_and_keeps_what_is_done(run, tmp_path, monkeypatch):
+    """A disk that fills in the middle of a run stops it; what was committed is kept, and the reason is said."""
+    add = Store.add
+
+    async def filling(self, record):
+        if record.index == 2:
+            raise UnusableFolder("run.db can't be used: database or disk is full.")
+        await add(self, record)
+
+    monkeypatch.setattr(Store, "add", filling)
+    with pytest.raises(RunStopped, match="disk is full"):
+        await run(f"{AGENTS}:liar", concurrency=1)
+    (folder,) = tmp_path.iterdir()
+    result = await to_thread.run_sync(load_result, folder)
+    assert result.coverage.valid == 6
+    assert "disk is full" in result.stopped
+
+
+async def test_reports_that_can_not_be_written_are_no_usage_error(run, tmp_path, monkeypatch):
+    """Where the disk is full for the reports, too, the run's own reason is what is raised; a whole run names its folder."""
+
+    def full(result, folder):
+        raise UnusableFolder("The report can't be written: no space left on device.")
+
+    monkeypatch.setattr(sys.modules["tbadapters.evaluate"], "write_run", full)
+    with pytest.raises(RunStopped, match=r"no space left.*tbadapters report"):
+        await run(f"{AGENTS}:liar")
+
+    def refused(message, ctx):
+        raise AccessFault("the key is wrong", code="authentication")
+
+    with pytest.raises(RunStopped, match="the key is wrong"):
+        await run(refused)
+
+
+async def test_a_resumed_run_has_no_reason_of_old(run):
+    """Why a run was stopped is read back from its folder, and forgotten when it is resumed to its end."""
+
+    async def priced(message, ctx):
+        ctx.record_usage("m", Usage(1_000_000, 0, 0, 0))
+        return "I'm sorry, that can't be done."
+
+    prices = {"m": Price(1.0, 1.0, 1.0)}
+    first = await run(priced, prices=prices, max_cost=5, concurrency=1)
+    read = await to_thread.run_sync(load_result, first.folder)
+    assert "ceiling" in read.stopped
+    assert read.to_dict() == first.to_dict()
+    again = await run(priced, prices=prices, resume=first.folder)
+    assert again.stopped is None
+    assert (await to_thread.run_sync(load_result, first.folder)).stopped is None
+
+
+async def test_a_ceiling_reached_before_runs_nothing(run):
+    """A run that is resumed with its money spent begins no trial."""
+    started = []
+
+    async def priced(message, ctx):
+        started.append(1)
+        ctx.record_usage("m", Usage(1_000_000, 0, 0, 0))
+        return "I'm sorry, that can't be done."
+
+    options = {"prices": {"m": Price(1.0, 1.0, 1.0)}, "max_cost": 2}
+    first = await run(priced, concurrency=1, **options)
+    before = len(started)
+    again = await run(priced, resume=first.folder, **options)
+    assert len(started) == before
+    assert "ceiling" in again.stopped
+
+
+async def test_a_verdict_that_decides_nothing_is_run_again(run, desk):
+    """A grader's verdict without a yes or no is no verdict: a resume runs the trial again."""
+
+    class Undecided:
+        async def grade(self, evidence):
+            return Verdict(None, None, (), ("nobody knows",), None)
+
+    class Backend:
+        def open(self, task):
+            return desk.backend.open(task)
+
+        def grader(self, task):
+            return Undecided()
+
+    planned = []
+    suite = replace(desk, backend=Backend())
+    quick = Retries(attempts=1)
+    first = await run(f"{AGENTS}:liar", suite=suite, retries=quick)
+    assert first.coverage.valid == 0
+    again = await run(f"{AGENTS}:liar", suite=suite, retries=quick, resume=first.folder, on_event=planned.append)
+    assert planned[0].done == 0
+    assert len(again.faulted) == 12
 
 
 async def test_faulted_attempts_are_told_and_kept_apart(run):
