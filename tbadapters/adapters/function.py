@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-import anyio
-import anyio.from_thread
-import anyio.to_thread
-
 from tbadapters.adapters._shared import agent_fault
 from tbadapters.core.agent import Approvals, Ended, NeedsApproval, Recorder, Said, TaskBrief
+from tbadapters.core.daemon_thread import run_in_daemon_thread
 from tbadapters.core.errors import AgentFault, HarnessFault, ToolError, UnknownAgentType
 from tbadapters.core.limits import Limits
 from tbadapters.core.messages import Message, Usage
@@ -42,6 +40,8 @@ class TrialContext:
         self._history = list(brief.history)
         self._recorder = recorder
         self._ended = False
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
 
     @property
     def history(self) -> tuple[Message, ...]:
@@ -62,7 +62,7 @@ class TrialContext:
         Raises:
             AgentFault: called on the event loop's thread, where it would wait for itself for ever.
         """
-        if _on_event_loop():
+        if self._on_loop_thread():
             raise AgentFault(
                 f"ctx.call_sync({name!r}) was called in async code: write `await ctx.call({name!r}, ...)`."
             )
@@ -71,7 +71,7 @@ class TrialContext:
     def record_usage(self, model: str, usage: Usage | None = None, *, actor: str | None = None) -> None:
         """Record one model request that the agent made, so that it counts towards limits and cost.
 
-        It is recorded even where it was one too many: its tokens are spent.
+        It may be called in any thread. It is recorded even where it was one too many: its tokens are spent.
 
         Args:
             model: The model's name, as prices are looked up by it.
@@ -81,14 +81,23 @@ class TrialContext:
         Raises:
             LimitReached: the trial had no request left; let it pass.
         """
+        if self._on_loop_thread():
+            self._record(model, usage, actor)
+            return
 
-        def record() -> None:
-            try:
-                self._recorder.request_starts(actor)
-            finally:
-                self._recorder.model_request(model, usage, actor=actor)
+        async def record() -> None:
+            self._record(model, usage, actor)
 
-        record() if _on_event_loop() else anyio.from_thread.run_sync(record)
+        asyncio.run_coroutine_threadsafe(record(), self._loop).result()
+
+    def _record(self, model: str, usage: Usage | None, actor: str | None) -> None:
+        try:
+            self._recorder.request_starts(actor)
+        finally:
+            self._recorder.model_request(model, usage, actor=actor)
+
+    def _on_loop_thread(self) -> bool:
+        return threading.get_ident() == self._loop_thread
 
     def end(self, text: str = "") -> str:
         """End the conversation with this answer: ``return ctx.end("Goodbye.")``."""
@@ -137,8 +146,6 @@ class _FunctionSession:
     def __init__(self, function: AgentFunction, ctx: TrialContext) -> None:
         self._function = function
         self._ctx = ctx
-        # A sync agent waits in its thread for the loop: a pool shared by the trials could fill up with waiters.
-        self._one_thread = anyio.CapacityLimiter(1)
 
     async def send(self, turn: Message | Approvals) -> Said | NeedsApproval | Ended:
         """See ``AgentSession.send``."""
@@ -158,9 +165,8 @@ class _FunctionSession:
         if _is_async(function):
             answer: object = function(message, ctx)
         else:
-            answer = await anyio.to_thread.run_sync(
-                function, message, ctx, limiter=self._one_thread, abandon_on_cancel=True
-            )
+            # A sync agent waits in its thread for the loop: a pool shared by the trials could fill up with waiters.
+            answer = await run_in_daemon_thread(function, message, ctx)
         return await answer if inspect.isawaitable(answer) else answer
 
 
@@ -198,14 +204,6 @@ def _refuse_other_shapes(function: Any, name: str) -> None:
 
 def _is_async(function: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004  # the method is looked at, not whether there is one
-
-
-def _on_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _data(result: ToolResult) -> Any:

@@ -1,83 +1,16 @@
 """One trial: deadlines, whose fault it is, and when another attempt is made."""
 
 import asyncio
-import time
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
 
-import anyio
 import pytest
+from trial_stage import QUICK, Session, attempt_of, plan, raising, trial_of
 
-from tbadapters import Ended, Limits, Retries, Said
-from tbadapters.adapters.registry import resolve_agent
-from tbadapters.core.context import TrialRef
-from tbadapters.core.errors import AccessFault, AgentFault, ProviderFault, SandboxFault, UsageError
+from tbadapters import Ended, Limits, Said
+from tbadapters.core.errors import AccessFault, ProviderFault, SandboxFault, UsageError
 from tbadapters.core.messages import Usage
-from tbadapters.core.trial import TrialPlan, abandoned_tasks, run_attempt, run_trial
-from tbadapters.core.users import ScriptedUser
-
-QUICK = Retries(attempts=3, wait_initial=0, wait_max=0)
-
-
-def plan(suite, agent, **options):
-    """Return the plan of a run with this agent."""
-    options = {"limits": Limits(seconds=5, grace=0.2), "retries": QUICK} | options
-    return TrialPlan(adapter=resolve_agent(agent), suite=suite, user_of=lambda task: ScriptedUser(task.user), **options)
-
-
-async def attempt_of(suite, agent, **options):
-    """Run one attempt at the suite's first task; return record and fault."""
-    task = suite.tasks[0]
-    return await run_attempt(plan(suite, agent, **options), task, TrialRef(task.id, 0), 0)
-
-
-async def trial_of(suite, agent, **options):
-    """Run one trial; return its deciding record and all that were committed."""
-    committed = []
-
-    async def commit(record):
-        committed.append(record)
-
-    record = await run_trial(
-        plan(suite, agent, **options), suite.tasks[0], 0, first=0, may_retry=lambda: True, commit=commit
-    )
-    return record, committed
-
-
-class Session:
-    """An agent by the contract, made of one function."""
-
-    framework = name = "session"
-
-    def __init__(self, send, *, opening=None, closing=None):
-        self._send, self._opening, self._closing = send, opening, closing
-
-    def check(self, tools):
-        """Accept any tools."""
-
-    @asynccontextmanager
-    async def open(self, brief, tools, recorder, limits):
-        """Open a session that knows its tools and its recorder."""
-        if self._opening:
-            raise self._opening
-        self.tools, self.recorder = {tool.name: tool for tool in tools}, recorder
-        yield self
-        if self._closing:
-            raise self._closing
-
-    async def send(self, turn):
-        """Answer by the function."""
-        return await self._send(self, turn)
-
-
-def raising(error):
-    """Return an agent that raises on every turn."""
-
-    async def send(session, turn):
-        raise error
-
-    return Session(send)
+from tbadapters.core.trial import run_trial
 
 
 async def test_exception_of_the_agent_fails_the_trial(desk):
@@ -164,141 +97,6 @@ async def test_usage_errors_pass(desk):
     """A mistake in what was asked for is no trial's outcome: it passes."""
     with pytest.raises(UsageError, match="the mend"):
         await attempt_of(desk, raising(UsageError("the mend")))
-
-
-async def test_deadline_fails_the_trial(desk):
-    """An agent that hangs is cancelled at its deadline: a failed trial."""
-
-    async def send(session, turn):
-        await asyncio.sleep(60)
-
-    record, _ = await attempt_of(desk, Session(send), limits=Limits(seconds=0.1, grace=0.2))
-    assert record.passed is False
-    assert record.end_reason == "seconds"
-    assert not record.abandoned
-
-
-async def test_stalled_model_request_is_the_providers_fault(desk):
-    """When the deadline expires on a model request without answer, the fault is the provider's."""
-
-    async def send(session, turn):
-        session.recorder.request_starts()
-        await asyncio.sleep(60)
-
-    record, fault = await attempt_of(desk, Session(send), limits=Limits(seconds=0.1, grace=0.2))
-    assert record.passed is None
-    assert (fault.owner, fault.code) == ("provider", "stalled")
-
-
-async def test_agent_that_swallows_cancellation_is_abandoned(desk):
-    """It is left behind after the grace, named, and can't reach the backend any more."""
-    late = []
-
-    async def send(session, turn):
-        for _ in range(20):
-            try:
-                await asyncio.sleep(0.1)
-            except asyncio.CancelledError:
-                continue
-        try:
-            await session.tools["set_status"].call({"ticket_id": "T-1", "status": "hold"})
-        except AgentFault as fault:
-            late.append(fault)
-        return Ended("late")
-
-    began = time.monotonic()
-    record, _ = await attempt_of(desk, Session(send), limits=Limits(seconds=0.1, grace=0.1))
-    assert time.monotonic() - began < 1.5
-    assert record.abandoned
-    assert record.passed is False
-    assert len(abandoned_tasks()) == 1
-    await asyncio.wait(abandoned_tasks())
-    assert abandoned_tasks() == frozenset()
-    assert late
-    assert record.tool_calls == ()
-
-
-async def test_swallowed_limit_ends_the_agent(desk):
-    """An agent that swallows the limit's exception and goes on is ended all the same."""
-
-    async def send(session, turn):
-        while True:
-            try:
-                await session.tools["get_ticket"].call({"ticket_id": "T-1"})
-            except AgentFault:
-                await asyncio.sleep(0.01)
-
-    record, _ = await attempt_of(desk, Session(send), limits=Limits(tool_calls=7, seconds=30, grace=0.2))
-    assert record.end_reason == "tool_calls"
-    assert len(record.tool_calls) == 7
-
-
-async def test_agent_that_cancels_itself(desk):
-    """A cancellation that nobody asked for is the agent's failure."""
-    record, _ = await attempt_of(desk, raising(asyncio.CancelledError()))
-    assert record.passed is False
-    assert record.fault.code == "cancelled"
-
-
-async def test_system_exit_in_an_agent(desk):
-    """An agent that calls sys.exit() fails its trial and ends nothing else."""
-    record, _ = await attempt_of(desk, raising(SystemExit(3)))
-    assert record.passed is False
-    assert "SystemExit" in record.fault.message
-
-
-async def test_cancelled_run_ends_its_agent(desk):
-    """When the run is cancelled, the agent's task is ended with it."""
-    ended = []
-
-    async def send(session, turn):
-        try:
-            await asyncio.sleep(60)
-        finally:
-            ended.append(True)
-
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.1):
-            await attempt_of(desk, Session(send))
-    assert ended
-
-
-async def test_agents_of_a_cancelled_run_have_their_grace(desk):
-    """When a group of trials is cancelled, an agent's clean-up ends before its sandbox closes."""
-    ended = []
-
-    async def send(session, turn):
-        try:
-            await asyncio.sleep(60)
-        finally:
-            await asyncio.sleep(0.2)
-            ended.append(await session.tools["get_ticket"].call({"ticket_id": "T-1"}))
-
-    with anyio.move_on_after(0.2):
-        async with anyio.create_task_group() as group:
-            group.start_soon(partial(attempt_of, desk, Session(send), limits=Limits(seconds=30, grace=5)))
-    assert [result.is_error for result in ended] == [False]
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-async def test_calls_after_a_cancelled_run_reach_no_backend(desk):
-    """A call by an agent that outlives its cancelled run is refused as late; the sandbox is not asked."""
-    refused = []
-
-    async def send(session, turn):
-        with suppress(asyncio.CancelledError):
-            await asyncio.sleep(60)
-        await asyncio.sleep(0.5)
-        with pytest.raises(AgentFault, match="too late"):
-            await session.tools["get_ticket"].call({"ticket_id": "T-1"})
-        refused.append(True)
-        return Ended("late")
-
-    with anyio.move_on_after(0.1):
-        async with anyio.create_task_group() as group:
-            group.start_soon(partial(attempt_of, desk, Session(send), limits=Limits(seconds=30, grace=0.1)))
-    await asyncio.wait(abandoned_tasks())
-    assert refused
 
 
 async def test_session_that_can_not_be_opened_or_closed(desk):

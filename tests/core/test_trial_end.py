@@ -1,0 +1,167 @@
+"""How an attempt ends: its deadlines, agents that do not end, runs that are cancelled."""
+
+import asyncio
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+
+import anyio
+import pytest
+from trial_stage import Session, attempt_of, raising
+
+from tbadapters import Ended, Limits
+from tbadapters.core.errors import AgentFault
+from tbadapters.core.trial import abandoned_tasks
+
+
+async def test_deadline_fails_the_trial(desk):
+    """An agent that hangs is cancelled at its deadline: a failed trial."""
+
+    async def send(session, turn):
+        await asyncio.sleep(60)
+
+    record, _ = await attempt_of(desk, Session(send), limits=Limits(seconds=0.1, grace=0.2))
+    assert record.passed is False
+    assert record.end_reason == "seconds"
+    assert not record.abandoned
+
+
+async def test_stalled_model_request_is_the_providers_fault(desk):
+    """When the deadline expires on a model request without answer, the fault is the provider's."""
+
+    async def send(session, turn):
+        session.recorder.request_starts()
+        await asyncio.sleep(60)
+
+    record, fault = await attempt_of(desk, Session(send), limits=Limits(seconds=0.1, grace=0.2))
+    assert record.passed is None
+    assert (fault.owner, fault.code) == ("provider", "stalled")
+
+
+async def test_agent_that_swallows_cancellation_is_abandoned(desk):
+    """It is left behind after the grace, named, and can't reach the backend any more."""
+    late = []
+
+    async def send(session, turn):
+        for _ in range(20):
+            try:
+                await asyncio.sleep(0.1)
+            except asyncio.CancelledError:
+                continue
+        try:
+            await session.tools["set_status"].call({"ticket_id": "T-1", "status": "hold"})
+        except AgentFault as fault:
+            late.append(fault)
+        return Ended("late")
+
+    began = time.monotonic()
+    record, _ = await attempt_of(desk, Session(send), limits=Limits(seconds=0.1, grace=0.1))
+    assert time.monotonic() - began < 1.5
+    assert record.abandoned
+    assert record.passed is False
+    assert len(abandoned_tasks()) == 1
+    await asyncio.wait(abandoned_tasks())
+    assert abandoned_tasks() == frozenset()
+    assert late
+    assert record.tool_calls == ()
+
+
+async def test_sync_agent_whose_thread_runs_on_is_abandoned(desk):
+    """A thread can't be cancelled: a sync agent that outlives the grace is abandoned until its thread ends."""
+    release = threading.Event()
+
+    def agent(message, ctx):
+        release.wait(30)
+        return "late"
+
+    record, _ = await attempt_of(desk, agent, limits=Limits(seconds=0.1, grace=0.1))
+    assert record.abandoned
+    assert record.end_reason == "seconds"
+    assert len(abandoned_tasks()) == 1
+    release.set()
+    await asyncio.wait(abandoned_tasks())
+    assert abandoned_tasks() == frozenset()
+
+
+async def test_swallowed_limit_ends_the_agent(desk):
+    """An agent that swallows the limit's exception and goes on is ended all the same."""
+
+    async def send(session, turn):
+        while True:
+            try:
+                await session.tools["get_ticket"].call({"ticket_id": "T-1"})
+            except AgentFault:
+                await asyncio.sleep(0.01)
+
+    record, _ = await attempt_of(desk, Session(send), limits=Limits(tool_calls=7, seconds=30, grace=0.2))
+    assert record.end_reason == "tool_calls"
+    assert len(record.tool_calls) == 7
+
+
+async def test_agent_that_cancels_itself(desk):
+    """A cancellation that nobody asked for is the agent's failure."""
+    record, _ = await attempt_of(desk, raising(asyncio.CancelledError()))
+    assert record.passed is False
+    assert record.fault.code == "cancelled"
+
+
+async def test_system_exit_in_an_agent(desk):
+    """An agent that calls sys.exit() fails its trial and ends nothing else."""
+    record, _ = await attempt_of(desk, raising(SystemExit(3)))
+    assert record.passed is False
+    assert "SystemExit" in record.fault.message
+
+
+async def test_cancelled_run_ends_its_agent(desk):
+    """When the run is cancelled, the agent's task is ended with it."""
+    ended = []
+
+    async def send(session, turn):
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(True)
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await attempt_of(desk, Session(send))
+    assert ended
+
+
+async def test_agents_of_a_cancelled_run_have_their_grace(desk):
+    """When a group of trials is cancelled, an agent's clean-up ends before its sandbox closes."""
+    ended = []
+
+    async def send(session, turn):
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.2)
+            ended.append(await session.tools["get_ticket"].call({"ticket_id": "T-1"}))
+
+    with anyio.move_on_after(0.2):
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(attempt_of, desk, Session(send), limits=Limits(seconds=30, grace=5)))
+    assert [result.is_error for result in ended] == [False]
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_calls_after_a_cancelled_run_reach_no_backend(desk):
+    """A call by an agent that outlives its cancelled run is refused as late; the sandbox is not asked."""
+    refused = []
+
+    async def send(session, turn):
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await asyncio.sleep(0.5)
+        with pytest.raises(AgentFault, match="too late"):
+            await session.tools["get_ticket"].call({"ticket_id": "T-1"})
+        refused.append(True)
+        return Ended("late")
+
+    with anyio.move_on_after(0.1):
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(attempt_of, desk, Session(send), limits=Limits(seconds=30, grace=0.1)))
+    await asyncio.wait(abandoned_tasks())
+    assert refused
