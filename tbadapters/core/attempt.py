@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
 from tbadapters.core.agent import ApprovalRequest, Approvals, Ended, NeedsApproval, Said
 from tbadapters.core.context import TrialRef
@@ -76,6 +77,7 @@ class Attempt:
         self._requests: list[ModelRequest] = []
         self._calls_started = 0
         self._requests_started = 0
+        self._approvals_asked = 0
         self._waiting_since: float | None = None
         self._user_turns = 0
         self._end: str | None = None
@@ -103,9 +105,12 @@ class Attempt:
 
         Raises:
             UserFault: the simulated user failed.
-            LimitReached: the user has no turn left.
+            LimitReached: the user has no turn left, or more approvals are asked for than tool calls are allowed.
         """
+        # A session that answers without ever waiting would keep the loop from its own deadline.
+        await anyio.lowlevel.checkpoint()
         if isinstance(said, NeedsApproval):
+            self._count_approvals(len(said.calls))
             return Approvals({call.id: await self._approve(call) for call in said.calls})
         self._transcript.append(Entry("agent", said.text))
         if isinstance(said, Ended):
@@ -123,6 +128,11 @@ class Attempt:
         self._user_turns += 1
         self._transcript.append(Entry("user", message.text))
         return message
+
+    def _count_approvals(self, asked: int) -> None:
+        self._approvals_asked += max(1, asked)
+        if self.limits.tool_calls is not None and self._approvals_asked > self.limits.tool_calls:
+            raise self._stop(LimitReached("tool_calls", self.limits.tool_calls))
 
     async def _approve(self, call: ApprovalRequest) -> bool:
         with boundary(UserFault):

@@ -317,3 +317,14 @@ async def test_closing_waits_for_the_call_under_way(desk, seconds, hanging, ende
     assert (attempt.fault.code if attempt.fault else None) == fault
     assert len(record.tool_calls) == ended
     assert any("cancelled" in entry.text for entry in record.transcript) == (seconds == 60)
+
+
+@pytest.mark.parametrize("calls", [(), (ApprovalRequest("1", "book_call", {}),)])
+async def test_approvals_count_as_the_calls_that_they_are_for(desk, calls):
+    """A session that asks for approvals for ever is stopped by the limit of tool calls, one asking for none too."""
+    async with opened(desk, limits=Limits(tool_calls=3)) as attempt:
+        for _ in range(3):
+            await attempt.answer(NeedsApproval(calls))
+        with pytest.raises(LimitReached):
+            await attempt.answer(NeedsApproval(calls))
+        assert attempt.fault.code == "tool_calls"

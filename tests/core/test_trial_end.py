@@ -11,6 +11,7 @@ import pytest
 from trial_stage import Session, attempt_of, raising
 
 from tbadapters import Ended, Limits
+from tbadapters.core.agent import NeedsApproval
 from tbadapters.core.errors import AgentFault
 from tbadapters.core.trial import abandoned_tasks
 
@@ -165,3 +166,14 @@ async def test_calls_after_a_cancelled_run_reach_no_backend(desk):
             group.start_soon(partial(attempt_of, desk, Session(send), limits=Limits(seconds=30, grace=0.1)))
     await asyncio.wait(abandoned_tasks())
     assert refused
+
+
+async def test_session_that_never_waits_meets_its_deadline(desk):
+    """An agent that answers without awaiting anything can't keep the loop from its deadline."""
+
+    async def send(session, turn):
+        return NeedsApproval(())
+
+    limits = Limits(seconds=0.2, grace=0.2, tool_calls=None)
+    record, _ = await asyncio.wait_for(attempt_of(desk, Session(send), limits=limits), 10)
+    assert record.end_reason == "seconds"
