@@ -52,7 +52,7 @@ class TableRules:
 class State:
     """Tables of rows by key: ``tables[table][key][column]``.
 
-    A key is the primary key's text; the parts of a composite key are joined by ``|``.
+    A key is the primary key's text; the parts of a composite key are joined by ``|`` (``core/keys.py``).
     """
 
     tables: Mapping[str, Mapping[str, Row]]

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tbadapters.core.errors import SuiteError
+from tbadapters.core.keys import key_text
 from tbadapters.core.state import State, TableRules
 from tbadapters.core.tools import Change
 
 COUNTERS = "_tbadapters_counters"
 _COUNTER_TABLE = f"CREATE TABLE {COUNTERS} (prefix TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID"
+
+
+class RepeatedKey(ValueError):
+    """Raised when two rows can't be told apart by the text of their keys: 1 and '1', or NULL twice, are keys in SQLite."""
+
+    def __init__(self, table: str, key: str) -> None:
+        super().__init__(f"two rows of {table} have the key {key!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +45,8 @@ class Table:
     where: str
 
     def key_of(self, row: Mapping[str, Any]) -> str:
-        """Return a row's key as text; the parts of a composite key are joined by ``|``."""
-        return "|".join(str(row[column]) for column in self.key)
+        """Return a row's key as text."""
+        return key_text([row[column] for column in self.key])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +133,8 @@ class Schema:
         try:
             self._fill(connection, self._laid_over([world.get("tables", {}) for world in given]))
             return Image(connection.serialize(), clocks[-1], self.dump(connection))
+        except RepeatedKey as error:
+            raise SuiteError(f"The world's rows can't be compared: {error}.") from error
         finally:
             connection.close()
 
@@ -135,7 +146,11 @@ class Schema:
         return connection
 
     def dump(self, connection: sqlite3.Connection) -> State:
-        """Return all records."""
+        """Return all records.
+
+        Raises:
+            RepeatedKey: two rows of a table have the same key as text.
+        """
         return State({name: _dump_table(connection, table) for name, table in self.tables.items()})
 
     def _create(self) -> sqlite3.Connection:
@@ -154,11 +169,12 @@ class Schema:
         rows: dict[str, dict[object, dict[str, Any]]] = {}
         for layer in layers:
             for name, given in layer.items():
-                table = self.table(name)
+                table, own = self.table(name), dict[object, dict[str, Any]]()
                 for row in given:
                     whole_key = all(row.get(column) is not None for column in table.key)
                     key: object = table.key_of(row) if whole_key else object()
-                    rows.setdefault(name, {})[key] = dict(row)
+                    own[object() if key in own else key] = dict(row)  # twice in one world: the database shall refuse it
+                rows[name] = {**rows.get(name, {}), **own}
         return {name: list(by_key.values()) for name, by_key in rows.items()}
 
     def _fill(self, connection: sqlite3.Connection, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
@@ -228,5 +244,10 @@ def _dump_table(connection: sqlite3.Connection, table: Table) -> dict[str, dict[
     rows = [dict(zip(columns, values, strict=True)) for values in connection.execute(table.select)]
     if len(table.key) == 1:
         (key,) = table.key
-        return {str(row[key]): row for row in rows}
-    return {table.key_of(row): row for row in rows}
+        by_key = {str(row[key]): row for row in rows}
+    else:
+        by_key = {table.key_of(row): row for row in rows}
+    if len(by_key) != len(rows):
+        keys = Counter(table.key_of(row) for row in rows)
+        raise RepeatedKey(table.name, keys.most_common(1)[0][0])
+    return by_key

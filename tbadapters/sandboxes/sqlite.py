@@ -23,7 +23,7 @@ from tbadapters.core.suite import Suite, Task
 from tbadapters.core.tools import Change, Tool, ToolResult
 from tbadapters.sandboxes.database_tools import DatabaseTool, reads, writes
 from tbadapters.sandboxes.records import Records
-from tbadapters.sandboxes.schema import Image, Schema, changes
+from tbadapters.sandboxes.schema import Image, RepeatedKey, Schema, changes
 
 __all__ = ["DatabaseTool", "Records", "SqliteBackend", "SqliteSandbox", "reads", "sqlite_suite", "writes"]
 
@@ -58,7 +58,7 @@ class SqliteSandbox:
                 return self._transact(self._tools[name], arguments)
             except ToolError as error:
                 return _error(str(error))
-            except sqlite3.IntegrityError as error:
+            except (sqlite3.IntegrityError, RepeatedKey) as error:
                 return _error(f"The records do not allow it: {error}.")
             except (OverflowError, UnicodeEncodeError, sqlite3.DataError) as error:  # the agent's value is at fault
                 return _error(f"A value is too large or can't be stored: {error}.")

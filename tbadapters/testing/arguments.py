@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, Literal
 
 from tbadapters.core.golden import Replay
+from tbadapters.core.keys import key_names
 from tbadapters.core.state import State, TableRules
 from tbadapters.core.suite import Task
 from tbadapters.core.tools import Change, Tool, ToolCall
@@ -69,9 +70,10 @@ def _selects(value: Any, change: Change, golden: Replay, rules: Mapping[str, Tab
     if before is None:
         row = golden.final.tables[change.table].get(change.key, {})
         natural = rules[change.table].natural_key
-        named = [row.get(column) for column in natural] if natural else change.key.split("|")
-        return any(canonical(value) == canonical(part) for part in named)
-    if str(value) in change.key.split("|") or value == change.column:
+        if not natural:
+            return key_names(change.key, value)
+        return any(canonical(value) == canonical(row.get(column)) for column in natural)
+    if key_names(change.key, value) or value == change.column:
         return True
     return not listed and isinstance(value, str) and _names_row(value, change, golden)
 

@@ -328,6 +328,10 @@ async def test_a_world_is_laid_over_the_base_world():
         ({"now": "2026-03-02", "tables": {"boxes": [{"box_id": "B1", "owner_id": "O9", "size": 1}]}}, "is not there"),
         ({"now": "2026-03-02", "tables": {"boxes": [{"box_id": "B1", "owner_id": "O1", "size": 0}]}}, "CHECK"),
         ({"now": "2026-03-02", "tables": {"boxes": [{"box_id": "B1", "colour": 1}]}}, "no column named colour"),
+        (
+            {"now": "2026-03-02", "tables": {"owners": [{"owner_id": "O1", "name": n} for n in ("Ann", "Bob")]}},
+            "UNIQUE constraint failed",
+        ),
         ({"now": "2026-03-02", "tables": {"crates": []}}, "has no table 'crates'"),
         ({"tables": {}}, "no clock"),
         ({"now": "2026-03-02", "cards": []}, "A world holds"),
@@ -395,3 +399,40 @@ async def test_a_task_of_the_same_id_with_another_world_is_another_task():
         assert len((await one.state()).tables["boxes"]) == 2
         assert (await two.state()).tables["boxes"] == {}
     assert made.backend.grader(other) is not made.backend.grader(made.tasks[0])
+
+
+async def test_keys_that_look_alike_are_different_rows():
+    """A bar inside a part of a composite key is no border between its parts."""
+    labels = [{"box_id": "y|B1", "place": "x", "text": "1"}, {"box_id": "B1", "place": "x|y", "text": "2"}]
+    made = suite(task({**WORLD, "tables": {"labels": labels}}))
+    async with made.backend.open(made.tasks[0]) as sandbox:
+        rows = (await sandbox.state()).tables["labels"]
+    assert {key: row["text"] for key, row in rows.items()} == {"x|y\\|B1": "1", "x\\|y|B1": "2"}
+
+
+NULLS = "CREATE TABLE things (id PRIMARY KEY, size INTEGER)"
+
+
+@writes
+async def add_thing(db: Records, thing_id: str | int | None = None) -> str:
+    """Add a thing."""
+    db.run("INSERT INTO things VALUES (?, 1)", thing_id)
+    return "added"
+
+
+@pytest.mark.parametrize(("first", "second"), [(None, None), (1, "1"), (None, "None")])
+async def test_rows_that_no_key_tells_apart_are_refused(first, second):
+    """Two rows whose keys read the same never hide each other: the agent's call is refused, and so is a world of them."""
+    rows = [{"id": first, "size": 1}, {"id": second, "size": 2}]
+    made = suite(task({"now": "2026-03-02", "tables": {"things": rows[:1]}}), schema=NULLS, tools=[add_thing])
+    async with made.backend.open(made.tasks[0]) as sandbox:
+        result = await sandbox.call("add_thing", {"thing_id": second})
+        assert (result.is_error, result.text) == (
+            True,
+            f"The records do not allow it: two rows of things have the key {str(second)!r}.",
+        )
+        assert len((await sandbox.state()).tables["things"]) == 1
+        assert not (await sandbox.call("add_thing", {"thing_id": "other"})).is_error
+    both = suite(task({"now": "2026-03-02", "tables": {"things": rows}}), schema=NULLS, tools=[add_thing])
+    with pytest.raises(SuiteError, match="two rows of things"):
+        both.backend.image(both.tasks[0])
