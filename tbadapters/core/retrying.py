@@ -1,12 +1,23 @@
-"""Another attempt after a while: stamina's exponential backoff with jitter, a provider's ``Retry-After`` before it."""
+"""Another attempt after a while: exponential backoff with jitter, a provider's ``Retry-After`` before it.
+
+Made of tenacity: stamina, which is nicer to use, can be switched off for the whole process, and a program that does so
+for its own calls must not switch off a run's attempts with them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import cache
 
-import stamina
-from stamina.instrumentation import RetryDetails, RetryHook, get_on_retry_hooks, set_on_retry_hooks
+import anyio
+from tenacity import (
+    AsyncRetrying,
+    AttemptManager,
+    RetryCallState,
+    retry_if_exception_type,
+    stop_after_attempt,
+    wait_exponential,
+    wait_random,
+)
 
 from tbadapters.core.limits import Retries
 
@@ -23,35 +34,22 @@ class TryAgain(Exception):
         self.retry_after = retry_after
 
 
-def attempts(retries: Retries) -> AsyncIterator[stamina.Attempt]:
+def attempts(retries: Retries) -> AsyncIterator[AttemptManager]:
     """Yield the attempts that may be made, each a context: its block raises ``TryAgain`` to have another one."""
-    _keep_from_logs()
+    doubling = wait_exponential(multiplier=retries.wait_initial)
+    jitter = wait_random(0, min(1.0, retries.wait_initial))
 
-    def wait(error: Exception) -> bool | float:
-        if not isinstance(error, TryAgain):
-            return False
-        return True if error.retry_after is None else min(error.retry_after, retries.wait_max)
+    def wait(state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        asked = error.retry_after if isinstance(error, TryAgain) else None
+        return min(doubling(state) + jitter(state) if asked is None else asked, retries.wait_max)
 
     return aiter(
-        stamina.retry_context(
-            on=wait,
-            attempts=retries.attempts,
-            timeout=None,
-            wait_initial=retries.wait_initial,
-            wait_max=retries.wait_max,
-            wait_jitter=min(1.0, retries.wait_initial),
+        AsyncRetrying(
+            sleep=anyio.sleep,
+            retry=retry_if_exception_type(TryAgain),
+            stop=stop_after_attempt(retries.attempts),
+            wait=wait,
+            reraise=True,
         )
     )
-
-
-@cache
-def _keep_from_logs() -> None:
-    """Keep our retries from stamina's hooks, which log every retry of the process: the run's events tell of ours."""
-    set_on_retry_hooks([_of_others(hook) for hook in get_on_retry_hooks()])
-
-
-def _of_others(hook: RetryHook) -> RetryHook:
-    def told(details: RetryDetails) -> object:
-        return None if isinstance(details.caused_by, TryAgain) else hook(details)
-
-    return told  # type: ignore[return-value]  # a hook may also return a context manager, which is passed on

@@ -96,11 +96,11 @@ async def run_trial(
                 await commit(record)
                 if isinstance(fault, AccessFault):
                     raise fault
-                if record.verdict is None and number - first < plan.retries.attempts and may_retry():
+                if record.passed is None and number - first < plan.retries.attempts and may_retry():
                     _try_again(fault)
     except TryAgain:
         pass
-    assert record is not None, "stamina makes at least one attempt"  # noqa: S101  (narrows the type)
+    assert record is not None, "at least one attempt is made"  # noqa: S101  (narrows the type)
     return record
 
 
@@ -174,38 +174,42 @@ async def _conversed(plan: TrialPlan, task: Task, attempt: Attempt) -> tuple[Fau
             talking = asyncio.get_running_loop().create_task(_talk(plan, task, attempt))
         finally:
             running.reset(token)
-        timed_out = await _over(talking, attempt, plan.limits)
+        await _over(talking, attempt, plan.limits)
         abandoned = not talking.done()
-    return _fault_of(talking, attempt, provider_faults, timed_out=timed_out), abandoned
+    return _fault_of(talking, attempt, provider_faults), abandoned
 
 
 async def _talk(plan: TrialPlan, task: Task, attempt: Attempt) -> None:
     """Everything that the agent does: open its session, answer each turn, close the session."""
     tools = [tool.bound(attempt) for tool in attempt.tools]
+    seconds = plan.limits.setup_seconds
+    opening = asyncio.get_running_loop().call_later(seconds, attempt.stop, LimitReached("setup_seconds", seconds))
     try:
         async with plan.adapter.open(plan.brief(task), tools, attempt, plan.limits) as session:
+            opening.cancel()
             turn: Message | Approvals | None = attempt.start()
             while turn is not None:
                 turn = await attempt.answer(await session.send(turn))
     except SystemExit as error:
         raise AgentFault(describe(error)) from error
+    finally:
+        opening.cancel()
 
 
-async def _over(talking: asyncio.Task[None], attempt: Attempt, limits: Limits) -> bool:
-    """Wait until the agent ended, was stopped or met its deadline; end it then. Return whether it met its deadline."""
-    timed_out = False
+async def _over(talking: asyncio.Task[None], attempt: Attempt, limits: Limits) -> None:
+    """Wait until the agent ended, was stopped or met its deadline; end it then."""
     talking.add_done_callback(lambda _: attempt.stopped.set())
     try:
         with anyio.move_on_after(limits.seconds):
             await attempt.stopped.wait()
-        timed_out = not (attempt.stopped.is_set() or talking.done())
-        if not timed_out:
+        if attempt.stopped.is_set():
             await asyncio.wait({talking}, timeout=MOMENT)
+        elif limits.seconds is not None and not talking.done():
+            attempt.stop(LimitReached("seconds", limits.seconds))
     finally:
         # A run that is cancelled still gives its agents their grace: an anyio scope would cancel this waiting again.
         with anyio.CancelScope(shield=True):
             await _ended(talking, limits.grace)
-    return timed_out
 
 
 async def _ended(talking: asyncio.Task[None], grace: float) -> None:
@@ -236,14 +240,13 @@ def abandoned_tasks() -> frozenset[asyncio.Task[None]]:
     return frozenset(_abandoned)
 
 
-def _fault_of(
-    talking: asyncio.Task[None], attempt: Attempt, provider_faults: ProviderFaults, *, timed_out: bool
-) -> Fault | None:
+def _fault_of(talking: asyncio.Task[None], attempt: Attempt, provider_faults: ProviderFaults) -> Fault | None:
     """Say what ended a conversation: the first of what the core, the agent's session and the transport saw."""
+    if isinstance(attempt.fault, LimitReached):
+        # Whoever meets a limit because its model does not answer, or asks again until it does, is not to blame.
+        return provider_faults.unrecovered() or _stalled(attempt, provider_faults) or attempt.fault
     if attempt.fault is not None:
         return attempt.fault
-    if timed_out:
-        return _overdue(attempt)
     error = AgentFault("The agent cancelled itself.", code="cancelled") if talking.cancelled() else talking.exception()
     if isinstance(error, Fault) and not isinstance(error, AgentFault):
         return error
@@ -256,12 +259,14 @@ def _fault_of(
     return fault
 
 
-def _overdue(attempt: Attempt) -> Fault:
-    seconds = attempt.limits.seconds or 0
-    stalled = attempt.waiting_seconds()
-    if stalled > seconds / 2:
-        return ProviderFault(f"A model request got no answer for {stalled:.0f} s.", code="stalled")
-    return LimitReached("seconds", seconds)
+def _stalled(attempt: Attempt, provider_faults: ProviderFaults) -> Fault | None:
+    """Return the provider's fault where a model request took most of the time that a deadline allowed."""
+    deadlines = {"seconds": attempt.limits.seconds, "setup_seconds": attempt.limits.setup_seconds}
+    seconds = deadlines.get(attempt.fault.code) if attempt.fault else None
+    waited = max(attempt.waiting_seconds(), provider_faults.waiting_seconds())
+    if seconds is None or waited <= seconds / 2:
+        return None
+    return ProviderFault(f"A model request got no answer for {waited:.0f} s.", code="stalled")
 
 
 async def _verdict(attempt: Attempt, limits: Limits) -> Verdict | None:
