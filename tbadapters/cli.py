@@ -24,6 +24,7 @@ from rich.text import Text
 from tbadapters.cli_options import Options, agents_of, patterns_of, prices_of, resumed, started, suite_of
 from tbadapters.core.comparison import Comparison
 from tbadapters.core.errors import RunStopped, SuiteError, TbAdaptersError, UsageError, describe
+from tbadapters.core.event_loop import is_left, run_to_end
 from tbadapters.core.result import RunResult
 from tbadapters.core.run_folder import load_result
 from tbadapters.core.runner import Control
@@ -166,7 +167,7 @@ def check(
     """Check that a suite is right: golden actions pass, everything else fails."""
     from tbadapters.testing.checks import check_suite
 
-    report = asyncio.run(check_suite(suite_of(suite, None), seeds=range(1, seeds + 1)))
+    report = run_to_end(check_suite(suite_of(suite, None), seeds=range(1, seeds + 1)))
     table = Table(title=f"{suite}: checks", title_justify="left")
     for column in ("check", "held", "of", "", "note"):
         table.add_column(column, overflow="fold")
@@ -215,12 +216,23 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit; every error is one sentence and a documented exit code."""
     try:
         app(arguments)
+    except SystemExit as left:
+        _leave(left.code)
     except Exception as error:  # noqa: BLE001  (the last place where one can be said in a sentence)
         if os.environ.get(DEBUG):
             traceback.print_exception(error)
         typer.echo(f"tbadapters: {visible(_sentence(error))}", err=True)
-        sys.exit(_code(error))
-    sys.exit(DONE)
+        _leave(_code(error))
+    _leave(DONE)
+
+
+def _leave(code: str | int | None) -> NoReturn:
+    """Exit; an abandoned agent that still runs is ended with the process, whatever it holds."""
+    if is_left() and (code is None or isinstance(code, int)):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code or DONE)
+    sys.exit(code)
 
 
 def _sentence(error: Exception) -> str:
@@ -261,7 +273,7 @@ def _until_interrupted(work: Coroutine[Any, Any, T], control: Control) -> T:
             loop.remove_signal_handler(signal.SIGINT)
 
     try:
-        return asyncio.run(guarded())
+        return run_to_end(guarded())
     except asyncio.CancelledError:
         raise typer.Exit(INTERRUPTED) from None
 

@@ -237,6 +237,11 @@ class RunResult:
         return (*self.faulted, *(r for r in self.records if r.passed is None))
 
     @property
+    def abandoned(self) -> int:
+        """How many attempts were left behind because their agent did not end when it was cancelled."""
+        return sum(record.abandoned for record in (*self.records, *self.faulted))
+
+    @property
     def faults(self) -> dict[str, int]:
         """What ended the attempts without a verdict: ``owner: code`` -> how many, the most frequent first."""
         ended = Counter(f"{r.fault.owner}: {r.fault.code}" for r in self.without_verdict if r.fault)

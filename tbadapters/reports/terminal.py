@@ -162,7 +162,9 @@ def _faults_table(result: RunResult) -> Table:
     for found in result.frequent_faults:
         fault = found.fault
         example = visible(f"{found.task} trial {found.index}")
-        table.add_row(fault.owner, str(found.attempts), example, visible(f"{fault.code}: {fault.message}")[:FAULT_WIDTH])
+        table.add_row(
+            fault.owner, str(found.attempts), example, visible(f"{fault.code}: {fault.message}")[:FAULT_WIDTH]
+        )
     return table
 
 
@@ -178,6 +180,8 @@ def _spent(result: RunResult) -> Text:
         tokens = sum(record.usage.total_tokens for record in apart)
         ended = ", ".join(f"{fault} x {number}" for fault, number in result.faults.items())
         text += f" Apart from that: {len(apart)} attempts without a verdict ({ended}), {tokens:,} tokens."
+    if result.abandoned:
+        text += f" Abandoned: {result.abandoned} attempts whose agent did not end when it was cancelled."
     return Text(f"\n{text}", "dim")
 
 

@@ -67,3 +67,12 @@ async def priced(message: str, ctx: TrialContext) -> str:
 async def refused(message: str, ctx: TrialContext) -> str:
     """Hear from the provider, in colours, that nothing more is to be had."""
     raise AccessFault("\x1b[31mno credit\x1b[0m", code="quota")
+
+
+async def undying(message: str, ctx: TrialContext) -> str:
+    """Swallow every cancellation."""
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            continue

@@ -1,0 +1,47 @@
+"""An event loop of one's own that ends although an agent does not.
+
+``asyncio.run`` cancels what is left and waits for it without a deadline. An agent that swallows its cancellation was
+abandoned by its trial, and must not hold the process either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+SETTLING = 2.0  # seconds that tasks have to end when the loop's work is done
+
+_left: list[asyncio.Task[Any]] = []
+
+
+def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+    """Do what ``asyncio.run`` does, but wait for what is left only ``SETTLING`` seconds; its loop then stays open."""
+    runner = asyncio.Runner()
+    try:
+        return runner.run(work)
+    finally:
+        if _settled(runner.get_loop()):
+            runner.close()
+        else:
+            asyncio.set_event_loop(None)  # whoever comes next makes one of its own
+
+
+def is_left() -> bool:
+    """Say whether a task outlived its loop's work and still does: it may hold whatever waits for it at exit."""
+    return any(not task.done() for task in _left)
+
+
+def _settled(loop: asyncio.AbstractEventLoop) -> bool:
+    """Cancel what is left and give it a while; return whether all of it ended."""
+    tasks = asyncio.all_tasks(loop)
+    if not tasks:
+        return True
+    for task in tasks:
+        task.cancel()
+    _, pending = loop.run_until_complete(asyncio.wait(tasks, timeout=SETTLING))
+    for task in pending:
+        task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  (that it is left is known)
+    _left.extend(pending)  # kept alive with its loop: a task that is collected while pending is a bug elsewhere
+    return not pending
