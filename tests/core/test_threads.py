@@ -39,3 +39,46 @@ async def test_what_was_found_is_put_back():
             assert loop._default_executor is inside
     assert loop._default_executor is before
     assert to_thread.current_default_thread_limiter().total_tokens == tokens
+
+
+class SecretiveLoop(asyncio.SelectorEventLoop):
+    """A loop like uvloop's: its default executor can be set, but not seen."""
+
+    _secret = None
+    _closing = False
+
+    def __getattribute__(self, name):
+        if name == "_default_executor" and not super().__getattribute__("_closing"):
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+    def set_default_executor(self, executor):
+        self._secret = executor
+
+    def run_in_executor(self, executor, function, *args):
+        return super().run_in_executor(executor or self._secret, function, *args)
+
+    def close(self):
+        self._secret.shutdown()
+        self._closing = True
+        super().close()
+
+
+def test_a_loop_that_hides_its_executor_keeps_one_that_works():
+    """After two uses of different size, threads still work in a loop whose own executor could not be put back."""
+
+    async def work():
+        tokens = to_thread.current_default_thread_limiter().total_tokens
+        for trials in (1, 50):
+            barrier = threading.Barrier(trials, timeout=20)
+            async with roomy_threads(trials), create_task_group() as group:
+                for _ in range(trials):
+                    group.start_soon(asyncio.to_thread, barrier.wait)
+            assert await asyncio.to_thread(lambda: "works") == "works"
+            assert to_thread.current_default_thread_limiter().total_tokens == tokens
+
+    loop = SecretiveLoop()
+    try:
+        loop.run_until_complete(work())
+    finally:
+        loop.close()
