@@ -124,7 +124,7 @@ class Attempt:
 
     def _user_says(self, message: Message) -> Message:
         if self.limits.user_turns is not None and self._user_turns >= self.limits.user_turns:
-            raise self._stop(LimitReached("user_turns", self.limits.user_turns))
+            raise self.stop(LimitReached("user_turns", self.limits.user_turns))
         self._user_turns += 1
         self._transcript.append(Entry("user", message.text))
         return message
@@ -132,7 +132,7 @@ class Attempt:
     def _count_approvals(self, asked: int) -> None:
         self._approvals_asked += max(1, asked)
         if self.limits.tool_calls is not None and self._approvals_asked > self.limits.tool_calls:
-            raise self._stop(LimitReached("tool_calls", self.limits.tool_calls))
+            raise self.stop(LimitReached("tool_calls", self.limits.tool_calls))
 
     async def _approve(self, call: ApprovalRequest) -> bool:
         with boundary(UserFault):
@@ -154,7 +154,7 @@ class Attempt:
         """
         self._raise_if_stopped()
         if self.limits.tool_calls is not None and self._calls_started >= self.limits.tool_calls:
-            raise self._stop(LimitReached("tool_calls", self.limits.tool_calls))
+            raise self.stop(LimitReached("tool_calls", self.limits.tool_calls))
         self._calls_started += 1
         given = plain(arguments)
         async with self._one_call:
@@ -191,7 +191,7 @@ class Attempt:
                 with boundary(SandboxFault):
                     return await self._parties.sandbox.call(name, arguments)
             except Fault as fault:
-                raise self._stop(fault) from fault.__cause__
+                raise self.stop(fault) from fault.__cause__
         self.note(f"The call of {name} was cancelled: the attempt was over.")
         raise _late()
 
@@ -202,7 +202,7 @@ class Attempt:
         del actor
         self._raise_if_stopped()
         if self.limits.model_requests is not None and self._requests_started >= self.limits.model_requests:
-            raise self._stop(LimitReached("model_requests", self.limits.model_requests))
+            raise self.stop(LimitReached("model_requests", self.limits.model_requests))
         self._requests_started += 1
         self._waiting_since = time.monotonic()
 
@@ -214,9 +214,9 @@ class Attempt:
         self._requests.append(ModelRequest(model, usage, actor, str(fault) if fault else None))
         self._transcript.append(Entry("model_request", model, {"index": len(self._requests) - 1}))
         if self.limits.tokens is not None and self.usage.total_tokens > self.limits.tokens:
-            self._stop(LimitReached("tokens", self.limits.tokens))
+            self.stop(LimitReached("tokens", self.limits.tokens))
         if self.limits.cost is not None and (self.cost or 0.0) > self.limits.cost:
-            self._stop(LimitReached("cost", self.limits.cost))
+            self.stop(LimitReached("cost", self.limits.cost))
 
     def note(self, text: str) -> None:
         """See ``Recorder.note``."""
@@ -238,7 +238,8 @@ class Attempt:
 
     # -- the end --------------------------------------------------------------------------------------------------
 
-    def _stop(self, fault: Fault) -> Fault:
+    def stop(self, fault: Fault) -> Fault:
+        """Let whoever drives the agent end it; return the fault that stopped it, which is the first one."""
         if self.fault is None:
             self.fault = fault
             self.stopped.set()
@@ -257,9 +258,9 @@ class Attempt:
         sandbox's fault: its state would change while it is read.
 
         Args:
-            fault: What ended the attempt, None for a clean end.
+            fault: What ended the attempt in the eyes of whoever drove the agent; None: what stopped it, if anything.
         """
-        self.fault = self.fault or fault
+        self.fault = fault or self.fault
         self._closed = True
         if await self._idle():
             return

@@ -244,7 +244,7 @@ def _fault_of(talking: asyncio.Task[None], attempt: Attempt, provider_faults: Pr
     """Say what ended a conversation: the first of what the core, the agent's session and the transport saw."""
     if isinstance(attempt.fault, LimitReached):
         # Whoever meets a limit because its model does not answer, or asks again until it does, is not to blame.
-        return provider_faults.unrecovered() or _stalled(attempt, provider_faults) or attempt.fault
+        return provider_faults.unrecovered(swallowed=True) or _stalled(attempt, provider_faults) or attempt.fault
     if attempt.fault is not None:
         return attempt.fault
     error = AgentFault("The agent cancelled itself.", code="cancelled") if talking.cancelled() else talking.exception()

@@ -9,6 +9,7 @@ from trial_stage import QUICK, Session, attempt_of, plan, raising, trial_of
 
 from tbadapters import Ended, Limits, Said
 from tbadapters.core.errors import AccessFault, ProviderFault, SandboxFault, UsageError
+from tbadapters.core.grading import Verdict
 from tbadapters.core.messages import Usage
 from tbadapters.core.trial import run_trial
 
@@ -181,3 +182,24 @@ async def test_phases_are_timed_and_usage_is_kept(desk):
     record, _ = await attempt_of(desk, Session(send))
     assert set(record.seconds) == {"setup", "agent", "grading", "total"}
     assert record.usage == Usage(7, 0, 3, 0)
+
+
+async def test_a_verdict_that_could_not_be_reached_is_tried_again(desk):
+    """A verdict that neither passes nor fails is no outcome: another attempt is made."""
+    verdicts = [Verdict(None, None, reasons=("The judge is undecided.",)), Verdict(True, 1.0)]
+
+    class Backend:
+        open = desk.backend.open
+
+        def grader(self, task):
+            return self
+
+        async def grade(self, evidence):
+            return verdicts.pop(0)
+
+    async def send(session, turn):
+        return Ended("done")
+
+    record, committed = await trial_of(replace(desk, backend=Backend()), Session(send))
+    assert [r.passed for r in committed] == [None, True]
+    assert record.passed is True

@@ -3,10 +3,11 @@
 import asyncio
 import threading
 import time
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import anyio
+import httpx2
 import pytest
 from trial_stage import Session, attempt_of, raising
 
@@ -14,6 +15,7 @@ from tbadapters import Ended, Limits
 from tbadapters.core.agent import NeedsApproval
 from tbadapters.core.errors import AgentFault
 from tbadapters.core.trial import abandoned_tasks
+from tbadapters.testing import Faults, FixedPolicy, ScriptedModelServer
 
 
 async def test_deadline_fails_the_trial(desk):
@@ -177,3 +179,76 @@ async def test_session_that_never_waits_meets_its_deadline(desk):
     limits = Limits(seconds=0.2, grace=0.2, tool_calls=None)
     record, _ = await asyncio.wait_for(attempt_of(desk, Session(send), limits=limits), 10)
     assert record.end_reason == "seconds"
+
+
+@pytest.mark.parametrize("swallows", [False, True])
+async def test_opening_a_session_has_a_deadline(desk, swallows):
+    """A session that does not open in time is the agent's failure, without a limit of seconds and uncancellable too."""
+
+    class Slow(Session):
+        @asynccontextmanager
+        async def open(self, brief, tools, recorder, limits):
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                if not swallows:
+                    raise
+                await asyncio.sleep(1)
+            yield self
+
+    limits = Limits(seconds=None, setup_seconds=0.1, grace=0.1)
+    record, fault = await asyncio.wait_for(attempt_of(desk, Slow(None), limits=limits), 10)
+    assert record.passed is False
+    assert (fault.owner, fault.code, record.end_reason) == ("agent", "setup_seconds", "setup_seconds")
+    assert record.abandoned == swallows
+    if swallows:
+        await asyncio.wait(abandoned_tasks())
+
+
+async def test_the_deadline_of_opening_ends_with_it(desk):
+    """A session that is open may take longer than opening it may."""
+
+    async def send(session, turn):
+        await asyncio.sleep(0.4)
+        return Ended("done")
+
+    record, _ = await attempt_of(desk, Session(send), limits=Limits(setup_seconds=0.2, grace=0.2))
+    assert record.end_reason == "agent_ended"
+
+
+def asking(web, server, *, swallows):
+    """Return a custom agent that asks its model until the limits stop it."""
+
+    async def agent(message, ctx):
+        while True:
+            body = {"model": "m", "messages": [{"role": "user", "content": message}]}
+            answer = await web.post(f"{server.url}/chat/completions", json=body)
+            if answer.is_success or swallows:
+                await ctx.call("get_ticket", ticket_id="T-1")
+
+    return agent
+
+
+@pytest.mark.parametrize(
+    ("faults", "swallows", "limits", "code"),
+    [
+        (Faults(timeout=1.0, stall_seconds=30), False, Limits(seconds=0.5, grace=0.2), "stalled"),
+        (Faults(rate_limit=1.0), False, Limits(seconds=0.5, grace=0.2), "rate_limit"),
+        (Faults(rate_limit=1.0), True, Limits(tool_calls=3, seconds=20, grace=0.2), "rate_limit"),
+    ],
+)
+async def test_limits_met_while_a_model_does_not_answer_are_the_providers_fault(desk, faults, swallows, limits, code):
+    """A custom agent whose endpoint stalls or refuses until a limit is met has no verdict."""
+    async with ScriptedModelServer(FixedPolicy(["ok"]), faults=faults) as server, httpx2.AsyncClient(timeout=60) as web:
+        record, fault = await attempt_of(desk, asking(web, server, swallows=swallows), limits=limits)
+    assert record.passed is None
+    assert (fault.owner, fault.code) == ("provider", code)
+
+
+async def test_limits_met_while_a_model_answers_are_the_agents(desk):
+    """A custom agent whose endpoint answers all its requests fails by its own limit."""
+    limits = Limits(tool_calls=3, seconds=20, grace=0.2)
+    async with ScriptedModelServer(FixedPolicy(["ok"] * 10)) as server, httpx2.AsyncClient() as web:
+        record, fault = await attempt_of(desk, asking(web, server, swallows=False), limits=limits)
+    assert record.passed is False
+    assert (fault.owner, fault.code) == ("agent", "tool_calls")
