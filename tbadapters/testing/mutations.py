@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeVar
 from tbadapters.core.errors import UsageError
 from tbadapters.core.golden import Replay
 from tbadapters.core.grading import GoldenAction, Verdict
+from tbadapters.core.refs import refs
 from tbadapters.core.state import EffectKind, TableRules
 from tbadapters.core.suite import Suite, Task
 from tbadapters.core.values import canonical
@@ -204,7 +205,11 @@ class Mutator:
             return []
         schema = self._tools[call.name].parameters.get("properties", {}).get(argument, {})
         found: list[Mutation] = []
-        tries = variants(call.arguments[argument], schema, golden.done.initial, rng)
+        made = any(
+            refs(golden.steps[place].action.arguments[argument])
+        )  # of a created record only the final state knows
+        state = golden.done.final if made else golden.done.initial
+        tries = variants(call.arguments[argument], schema, state, rng)
         for _, (path, other) in zip(range(_VARIANTS_TRIED), tries, strict=False):
             steps = list(golden.steps)
             steps[place] = steps[place].with_argument(argument, other)

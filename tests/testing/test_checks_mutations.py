@@ -89,6 +89,17 @@ async def test_what_can_not_be_altered_alone_is_altered_together(mutator):
     assert mutator.unaltered[REFUSED.id, 0] == ["action 2, ticket_id"]
 
 
+async def test_a_record_that_an_earlier_action_made_is_exchanged_for_another_of_its_table(mutator):
+    """A reference to a new ticket is altered to a ticket that was there before, where the tools accept it."""
+    tables = REFUSED.world["tables"]
+    old = {"ticket_id": "TKT-1", "member_id": tables["members"][0]["member_id"], "reason": "fee", "body": "x"}
+    task = replace(REFUSED, world={**REFUSED.world, "tables": {**tables, "tickets": [old]}})
+    (other,) = [m for m in await mutator.altered(task) if m.argument == "ticket_id"]
+    assert (other.tool, other.kind, other.after) == ("add_note", "selector", "TKT-1")
+    assert other.effects >= {"missing", "unexpected"}
+    assert mutator.unaltered[task.id, 0] == []
+
+
 async def test_an_alteration_can_take_several_values(mutator):
     """As many other values of an argument are tried as asked for, all different."""
     dates = [m for m in await mutator.altered(RENEWED, per_argument=3) if m.argument == "due"]
