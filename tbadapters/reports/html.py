@@ -2,7 +2,8 @@
 
 Text of agents, users and tools reaches the page in two ways only: escaped by the template engine, or as compressed
 data that the page's one script puts into text nodes. A content security policy names that script by its digest, so
-nothing else could run even if something slipped through.
+nothing else could run even if something slipped through. Either way, characters that a reader could be fooled by
+(controls, turned writing) are shown as what they are.
 """
 
 from __future__ import annotations
@@ -121,8 +122,19 @@ def _rows(result: RunResult) -> Iterator[TaskRow]:
 
 def _compressed(data: Any) -> str:
     """Return JSON as base64 of gzip: no character of it can end a script element. Equal data gives equal text."""
-    raw = json.dumps(data, ensure_ascii=True, separators=(",", ":"), default=str).encode()
+    raw = json.dumps(_visible(data), ensure_ascii=True, separators=(",", ":"), default=str).encode()
     return base64.b64encode(gzip.compress(raw, compresslevel=6, mtime=0)).decode("ascii")
+
+
+def _visible(value: Any) -> Any:
+    """Return a value with all text in it made harmless to read; markup of our own stays as it is."""
+    if isinstance(value, Markup):
+        return value
+    if isinstance(value, str):
+        return text.visible(value)
+    if isinstance(value, dict):
+        return {key: _visible(item) for key, item in value.items()}
+    return [_visible(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _link(result: RunResult, target: Path) -> str | None:
@@ -150,6 +162,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("tbadapters.reports"),
         autoescape=True,
+        finalize=_visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

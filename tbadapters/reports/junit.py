@@ -9,6 +9,7 @@ from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 from tbadapters.core.comparison import Comparison
 from tbadapters.core.result import RunResult, TaskResult
 from tbadapters.core.statistics import all_passed
+from tbadapters.reports.text import visible
 
 # What XML 1.0 can't hold even as a reference (section 2.2 of the recommendation).
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -72,4 +73,4 @@ def _reasons(task: TaskResult) -> list[str]:
 
 
 def _text(text: str) -> str:
-    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", visible(text))

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import hashlib
+import html
 import json
 import re
 from dataclasses import replace
@@ -171,4 +172,22 @@ def test_lone_surrogates_do_not_break_the_page(tmp_path):
     found = replace(
         result_of([[T]], agent="a\ud800"), records=(record("bank/t0", 0, F, effects=[MISSING], said="\udfff"),)
     )
-    assert "a?" in write(found, tmp_path / "p.html").read_text(encoding="utf-8")
+    assert "a\ufffd" in write(found, tmp_path / "p.html").read_text(encoding="utf-8")
+
+
+FOOLING = "a\x00\x1b]0;title\x07\x9b31m \u202egnp.exe \ud83d"
+
+
+def test_characters_that_fool_a_reader_are_shown(tmp_path):
+    """Control characters and turned writing reach neither the page nor the data of its trials as they are."""
+    bad = record("bank/t0", 0, F, effects=[replace(WRONG, key=FOOLING, final=FOOLING)], said=FOOLING, asked=FOOLING)
+    found = replace(result_of([[T]], agent=FOOLING), records=(replace(bad, end_reason=FOOLING),), stopped=FOOLING)
+    for name, what in (("run", found), ("comparison", Comparison({FOOLING: found, "B": found}))):
+        page = write(what, tmp_path / f"{name}.html").read_bytes().decode()
+        scripts = Page(page).scripts
+        data = [gzip.decompress(base64.b64decode(raw)).decode() for key, raw in scripts.items() if key]
+        assert len(data) == (1 if name == "run" else 0)
+        for shown in (page, *map(repr, map(json.loads, data))):
+            assert "<U+202E>gnp.exe" in html.unescape(shown)
+            assert not {"\x00", "\x1b", "\x07", "\x9b", "\u202e", "\ud83d"} & set(shown)
+            assert not re.search(r"\\x[019]|\\u202e|\\ud83d", shown)

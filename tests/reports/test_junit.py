@@ -50,3 +50,9 @@ def test_any_text_gives_valid_xml(text, tmp_path):
     failed = replace(record("bank/t0", 0, F), end_reason=text)
     found = replace(result_of([[F]], agent=text), records=(failed,), stopped=text)
     assert parsed(found, tmp_path).find("testsuite") is not None
+
+
+def test_characters_that_fool_a_reader_are_shown(tmp_path):
+    """Control characters and turned writing stand in the file as what they are called, not as they are."""
+    found = result_of([[T]], agent="a\x9b31m\u202egnp.exe\x1b")
+    assert parsed(found, tmp_path).find("testsuite").get("name") == "bank (a\ufffd31m<U+202E>gnp.exe\u241b)"
