@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime
@@ -35,6 +37,7 @@ CREATE TABLE IF NOT EXISTS attempts (
 ) STRICT
 """
 ALL = "SELECT record FROM attempts ORDER BY task, trial, attempt"
+_UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
 VERDICTS = {True: "passed", False: "failed", None: None}
 
 
@@ -158,14 +161,36 @@ def read_records(folder: Path) -> list[AttemptRecord]:
     path = folder / "run.db"
     if not path.is_file():
         raise UnusableFolder(f"{folder} holds no run.db: nothing was recorded there.")
-    with _readable(folder), closing(sqlite3.connect(path)) as database:
-        rows = database.execute(ALL).fetchall()
+    with _readable(folder):
+        try:
+            rows = _rows(path)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in _UNWRITABLE:
+                raise
+            rows = _rows_of_copy(path)
     return [AttemptRecord.from_dict(json.loads(row[0])) for row in rows]
+
+
+def _rows(path: Path) -> list[tuple[str]]:
+    with closing(sqlite3.connect(path)) as database:
+        return database.execute(ALL).fetchall()
+
+
+def _rows_of_copy(path: Path) -> list[tuple[str]]:
+    """Read a database that lies where nothing can be written: SQLite wants files beside it even for reading.
+
+    The copy has the write-ahead log too, in which the last attempts of a killed run may be.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        for part in (path, path.with_name(f"{path.name}-wal")):
+            if part.is_file():
+                shutil.copyfile(part, Path(temporary) / part.name)
+        return _rows(Path(temporary) / path.name)
 
 
 @contextmanager
 def _readable(folder: Path) -> Iterator[None]:
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         raise UnusableFolder(f"{folder / 'run.db'} can't be used: {error}.") from error

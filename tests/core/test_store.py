@@ -1,6 +1,7 @@
 """The run folder: what is committed stays, what it is can't change, and one process has it."""
 
 import json
+import shutil
 
 import pytest
 from anyio import to_thread
@@ -90,6 +91,30 @@ async def test_damaged_database(tmp_path):
     with pytest.raises(UnusableFolder, match="can't be used"):
         async with Store.open(tmp_path):
             pass
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_a_folder_that_can_not_be_written_can_be_read(tmp_path, killed):
+    """Records are read where SQLite can't make its files, those that a killed run left in the write-ahead log too."""
+    shown = tmp_path / "shown"
+    shown.mkdir()
+    async with Store.open(tmp_path) as store:
+        await store.add(record(0))
+        await store.add(record(1))
+        if killed:
+            for name in ("run.db", "run.db-wal"):
+                shutil.copyfile(tmp_path / name, shown / name)
+    if not killed:
+        shutil.copyfile(tmp_path / "run.db", shown / "run.db")
+    await to_thread.run_sync(make_unwritable, shown)
+    found = await to_thread.run_sync(read_records, shown)
+    assert [one.index for one in found] == [0, 1]
+
+
+def make_unwritable(folder):
+    """Keep SQLite from making its shared memory file, whoever the user is: root may write in any folder."""
+    (folder / "run.db-shm").mkdir()
+    folder.chmod(0o555)
 
 
 def test_resume_names_each_difference(tmp_path):
