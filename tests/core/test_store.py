@@ -1,7 +1,11 @@
 """The run folder: what is committed stays, what it is can't change, and one process has it."""
 
 import json
+import os
 import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from anyio import to_thread
@@ -93,28 +97,42 @@ async def test_damaged_database(tmp_path):
             pass
 
 
+@pytest.fixture
+def unwritable():
+    """A folder, and a context in which nothing can be written there, by root neither."""
+    folder = Path(tempfile.mkdtemp())
+    user = os.geteuid()
+
+    @contextmanager
+    def as_a_reader():
+        folder.chmod(0o555)
+        if user == 0:
+            os.seteuid(65534)  # root may write whatever the mode is
+        try:
+            yield
+        finally:
+            os.seteuid(user)
+            folder.chmod(0o755)
+
+    yield folder, as_a_reader
+    shutil.rmtree(folder)
+
+
 @pytest.mark.parametrize("killed", [False, True])
-async def test_a_folder_that_can_not_be_written_can_be_read(tmp_path, killed):
+async def test_a_folder_that_can_not_be_written_can_be_read(tmp_path, unwritable, killed):
     """Records are read where SQLite can't make its files, those that a killed run left in the write-ahead log too."""
-    shown = tmp_path / "shown"
-    shown.mkdir()
+    folder, as_a_reader = unwritable
     async with Store.open(tmp_path) as store:
         await store.add(record(0))
         await store.add(record(1))
         if killed:
-            for name in ("run.db", "run.db-wal"):
-                shutil.copyfile(tmp_path / name, shown / name)
+            shutil.copyfile(tmp_path / "run.db", folder / "run.db")
+            shutil.copyfile(tmp_path / "run.db-wal", folder / "run.db-wal")
     if not killed:
-        shutil.copyfile(tmp_path / "run.db", shown / "run.db")
-    await to_thread.run_sync(make_unwritable, shown)
-    found = await to_thread.run_sync(read_records, shown)
+        shutil.copyfile(tmp_path / "run.db", folder / "run.db")
+    with as_a_reader():
+        found = await to_thread.run_sync(read_records, folder)
     assert [one.index for one in found] == [0, 1]
-
-
-def make_unwritable(folder):
-    """Keep SQLite from making its shared memory file, whoever the user is: root may write in any folder."""
-    (folder / "run.db-shm").mkdir()
-    folder.chmod(0o555)
 
 
 def test_resume_names_each_difference(tmp_path):
