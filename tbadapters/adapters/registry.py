@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 import sys
 from difflib import get_close_matches
@@ -11,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from tbadapters.adapters.agent_files import import_file
 from tbadapters.adapters.function import FunctionAgent, name_of, positional_parameters
 from tbadapters.core.agent import AgentAdapter
 from tbadapters.core.errors import MissingFramework, TbAdaptersError, UnimportableAgent, UnknownAgentType, describe
@@ -82,17 +82,7 @@ def _file_module(spec: str, source: str) -> ModuleType:
     path = Path(source).resolve()
     if not path.is_file():
         raise UnimportableAgent(spec, f"there is no file {source!r}.")
-    if str(path.parent) not in sys.path:
-        # Last, so that a file of the user's named agents.py does not hide the SDK's module of that name.
-        sys.path.append(str(path.parent))
-    name = f"tbadapters_agent_{path.stem}"
-    found = importlib.util.spec_from_file_location(name, path)
-    if found is None or found.loader is None:
-        raise UnimportableAgent(spec, f"{source!r} is no Python file.")
-    module = importlib.util.module_from_spec(found)
-    sys.modules[name] = module  # dataclasses and pickles look their module up
-    found.loader.exec_module(module)
-    return module
+    return import_file(path)
 
 
 def _named_module(spec: str, source: str) -> ModuleType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from langchain_openai import ChatOpenAI
 from tbadapters.adapters.factory import factory
 from tbadapters.adapters.function import FunctionAgent, TrialContext
 from tbadapters.adapters.langgraph import FRAMEWORK, LangGraphAgent
-from tbadapters.adapters.registry import resolve_agent
+from tbadapters.adapters.registry import load_agent, resolve_agent
 from tbadapters.core.agent import AgentAdapter, Said
 from tbadapters.core.errors import MissingFramework, UnimportableAgent, UnknownAgentType
 from tbadapters.core.messages import Message
@@ -56,7 +57,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "needy_agent.py").write_text("import no_such_package_anywhere")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    for name in ("agents_of_mine", "helper_beside", "tbadapters_agent_agents_of_mine"):
+    for name in ("agents_of_mine", "helper_beside", "prompts", "later", "lib", "lib.words", "only_old", "only_new"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return tmp_path
 
@@ -89,6 +90,79 @@ def test_a_file_may_be_named_like_a_framework(folder: Path) -> None:
     """A file agents.py that imports the SDK's module ``agents`` gets the SDK's."""
     (folder / "agents.py").write_text("from agents import Agent\nsupport = Agent(name='support')")
     assert resolve_agent("agents.py:support").name == "support"
+
+
+VERSION = """
+import prompts
+from {package}.words import WORD
+
+def agent(message, ctx):
+    return prompts.PROMPT + WORD
+
+def late(message, ctx):
+    import later
+    return later.PROMPT
+"""
+
+
+@pytest.fixture
+def versions(folder: Path) -> tuple[Path, Path]:
+    """Two versions of an agent, each in a folder of its own, with files of the same names."""
+    made = []
+    for name in ("old", "new"):
+        home = folder / name
+        (home / "lib").mkdir(parents=True)
+        (home / "agent.py").write_text(VERSION.format(package="lib"))
+        for module in ("prompts", "later"):
+            (home / f"{module}.py").write_text(f"PROMPT = '{name} {module}'")
+        (home / "lib" / "__init__.py").write_text("")
+        (home / "lib" / "words.py").write_text(f"WORD = ' {name} word'")
+        (home / f"only_{name}.py").write_text(f"NAME = '{name}'")
+        made.append(home / "agent.py")
+    return made[0], made[1]
+
+
+def test_two_versions_of_an_agent_have_each_their_own_modules(versions: tuple[Path, Path]) -> None:
+    """Files of the same name, with modules of the same names beside them, are loaded side by side, in any order."""
+    old, new = (load_agent(f"{path}:agent") for path in versions)
+    again = load_agent(f"{versions[0]}:agent")
+    assert [agent("", None) for agent in (old, new, again)] == [
+        "old prompts old word",
+        "new prompts new word",
+        "old prompts old word",
+    ]
+    assert old.__module__ != new.__module__
+    assert sys.modules[old.__module__].agent is again
+
+
+def test_a_module_that_two_agents_have_is_never_the_others(versions: tuple[Path, Path]) -> None:
+    """Imported late, a module that both folders have is refused with both named; one that is one's own is found."""
+    late = [load_agent(f"{path}:late") for path in versions]
+    for agent in late:
+        with pytest.raises(UnimportableAgent, match=r"old and .*new each have a module of this name"):
+            agent("", None)
+    assert importlib.import_module("only_old").NAME == "old"
+    assert importlib.import_module("only_new").NAME == "new"
+    assert not hasattr(sys.modules["prompts"], "__path__")
+
+
+def test_one_agents_modules_stay_as_python_has_them(versions: tuple[Path, Path]) -> None:
+    """Where no other agent has a module of that name, it is the one in ``sys.modules``, imported once."""
+    agent = load_agent(f"{versions[0]}:agent")
+    before = sys.modules["prompts"]
+    assert load_agent(f"{versions[0]}:late")("", None) == "old later"
+    assert sys.modules["prompts"] is before
+    assert agent("", None) == "old prompts old word"
+
+
+def test_a_file_that_fails_leaves_the_others_modules(versions: tuple[Path, Path]) -> None:
+    """A file that can't be imported takes nothing away from the agent imported before."""
+    (versions[1].parent / "prompts.py").unlink()
+    agent = load_agent(f"{versions[0]}:agent")
+    with pytest.raises(UnimportableAgent, match="'prompts'"):
+        load_agent(f"{versions[1]}:agent")
+    assert importlib.import_module("prompts").PROMPT == "old prompts"
+    assert agent("", None) == "old prompts old word"
 
 
 @pytest.mark.parametrize(
