@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -30,8 +31,15 @@ _SEPARATORS = re.compile(
 _BEFORE = re.compile(r"(?:[,:'#•·]|\.(?!\d))+")
 _AFTER = ".,:'#•·-"
 _GROUPED = re.compile(r"(?<=\d)[\u00a0\u202f\u2007\u2009](?=\d{3}(?!\d))")
+_GROUPED_AMOUNT = re.compile(
+    rf"(?<!\w){_CURRENCY}[ ]?\d{{1,3}}(?:[ ]\d{{3}}){{1,4}}(?!\d)"
+    rf"|(?<![\d.,'])\d{{1,3}}(?:[ ]\d{{3}}){{1,4}}(?=,\d{{1,2}}(?!\d)|(?:\.\d{{2}})?\s?{_CURRENCY}(?!\w))",
+    re.IGNORECASE,
+)
+"""A number in groups with plain spaces between them, where a currency or decimals show that it is one number."""
+_SCALES = {"thousand": Decimal(10**3), "million": Decimal(10**6), "billion": Decimal(10**9)}
 _ESCAPE = re.compile(r"\\+(?=[^\w\s]|_)")
-_DASH_AS_HYPHEN = re.compile(rf"(?<=\d)–(?=\d)|(?<!\S)–(?={_CURRENCY}?\d)")  # noqa: RUF001  look-alikes are the point
+_DASH_AS_HYPHEN = re.compile(rf"(?<=[^\W_])–(?=\d)|(?<!\S)–(?={_CURRENCY}?\d)")  # noqa: RUF001  look-alikes are the point
 _IN_WORDS = re.compile(rf"\bminus\s+(?={_CURRENCY}?\s?\d)")
 _PER_CENT = re.compile(r"\bper\s+cent\b")
 
@@ -77,7 +85,8 @@ _CHARACTERS = _Characters(_LOOK_ALIKES.items())
 def tokens(text: str) -> list[Token]:
     """Return a text as words (case folded) and numbers.
 
-    ``$1,250.00`` is the number 1250; a currency beside a number is left out; ``5%`` is a percentage and not 5.
+    ``$1,250.00`` is the number 1250; a currency beside a number is left out; ``5%`` is a percentage and not 5;
+    ``5 thousand`` is 5000.
     Identifiers and dates are one word each (``TKT-9001``, ``2026-03-02``): no number inside them counts as a number.
     Markup, escapes of markup and a possessive ``'s`` are left out. A sign counts: -25 is not 25.
     """
@@ -91,6 +100,8 @@ def tokens(text: str) -> list[Token]:
             found.append(Percentage(value) if number["percent"] else value)
         elif isinstance(last, Decimal) and _PERCENT_WORD.fullmatch(word):
             found[-1] = Percentage(last)
+        elif isinstance(last, Decimal) and word in _SCALES:
+            found[-1] = last * _SCALES[word]
         elif (word := word.lstrip("-")) and not (_CURRENCY_WORD.fullmatch(word) and isinstance(last, Decimal)):
             found.append(word)
     return _without_leading_currency(found)
@@ -104,8 +115,10 @@ def said(fact: RequiredFact, messages: Iterable[Message]) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Return a text in one spelling of each character, without markup's escapes."""
-    joined = _ESCAPE.sub("", _GROUPED.sub("", text)).translate(_CHARACTERS)
+    """Return a text in one spelling of each character and of grouped digits, without markup's escapes."""
+    grouped = _GROUPED.sub("", html.unescape(text))
+    joined = _GROUPED_AMOUNT.sub(lambda amount: amount[0].replace(" ", ""), grouped)
+    joined = _ESCAPE.sub("", joined).translate(_CHARACTERS)
     folded = unicodedata.normalize("NFKC", joined).casefold()
     return _PER_CENT.sub("percent", _IN_WORDS.sub("-", _DASH_AS_HYPHEN.sub("-", folded)))
 
