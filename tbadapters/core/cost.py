@@ -90,13 +90,22 @@ def cost_of(requests: Iterable[ModelRequest], prices: Prices = NO_PRICES) -> flo
     """
     total, seen = Decimal(0), False
     for request in requests:
-        if request.usage is None and request.fault is not None:
+        if not _is_billed(request):
             continue
         price = None if request.usage is None else _price(request.model, request.usage, prices)
         if price is None:
             return None
         total, seen = total + price, True
     return float(total) if seen else None
+
+
+def cost_nothing(requests: Iterable[ModelRequest]) -> bool:
+    """Say whether an attempt's model requests cost nothing, given that all of them were seen."""
+    return not any(map(_is_billed, requests))
+
+
+def _is_billed(request: ModelRequest) -> bool:
+    return request.usage is not None or request.fault is None
 
 
 def price_of(model: str, usage: Usage, prices: Prices = NO_PRICES) -> float | None:

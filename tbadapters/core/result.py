@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from tbadapters.core import statistics as stats
-from tbadapters.core.cost import Price, price_basis
+from tbadapters.core.cost import Price, cost_nothing, price_basis
 from tbadapters.core.errors import InvalidOption, UnknownName, UnusableFolder
 from tbadapters.core.failures import FailureSignature, FrequentFault, failure_signature, frequent_faults
 from tbadapters.core.figures import (
@@ -131,6 +131,10 @@ class RunResult:
         place = {task.id: number for number, task in enumerate(self.tasks)}
         ordered = tuple(sorted(self.records, key=lambda r: (place[r.task], r.index)))
         object.__setattr__(self, "records", ordered)
+        # Who reports requests at all reports every one: a trial without any was free, its cost is not unknown.
+        if any(record.requests for record in (*self.records, *self.faulted)):
+            object.__setattr__(self, "records", _free_where_unasked(self.records))
+            object.__setattr__(self, "faulted", _free_where_unasked(self.faulted))
 
     # -- trials ---------------------------------------------------------------------------------------------------
 
@@ -317,6 +321,10 @@ class RunResult:
         prices = {model: Price(**price) for model, price in given.items()}
         models = sorted({request.model for record in self.records for request in record.requests})
         return {model: price_basis(model, prices) for model in models}
+
+
+def _free_where_unasked(records: Iterable[AttemptRecord]) -> tuple[AttemptRecord, ...]:
+    return tuple(replace(r, cost=0.0) if r.cost is None and cost_nothing(r.requests) else r for r in records)
 
 
 def write_report(result: Any, path: str | Path) -> Path:

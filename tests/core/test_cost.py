@@ -1,10 +1,12 @@
 """Tokens cost what the invoice says, and what has no price is unknown, never free."""
 
 import socket
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from synthetic_runs import record
 
 from tbadapters.core.cost import (
     NO_PRICES,
@@ -18,6 +20,7 @@ from tbadapters.core.cost import (
 )
 from tbadapters.core.errors import InvalidOption
 from tbadapters.core.messages import ModelRequest, Usage
+from tbadapters.core.result import RunResult, TaskInfo
 
 USAGE = Usage(input_tokens=1_000_000, cached_input_tokens=400_000, output_tokens=100_000, reasoning_tokens=20_000)
 
@@ -65,6 +68,23 @@ def test_no_requests_are_not_free():
     """An agent of which no request was seen is not known to cost nothing."""
     assert cost_of([]) is None
     assert cost_of([request(usage=None, fault="503")]) is None
+
+
+def test_a_trial_that_asked_no_model_is_free_where_others_did():
+    """In a run of which requests were seen, a trial without any costs 0; in one of which none was seen, nobody knows."""
+    asked = record("t/0", 0, passed=True)
+    silent = replace(asked, index=1, requests=(), cost=None)
+    refused = replace(asked, index=2, requests=(request(usage=None, fault="503"),), cost=None)
+    unpriced = replace(asked, index=3, requests=(request("no-such-model"),), cost=None)
+
+    def run(*records):
+        return RunResult("s", "a", "langgraph", 4, 0, (TaskInfo("t/0"),), records)
+
+    assert run(asked, silent, refused).cost == pytest.approx(asked.cost)
+    assert run(asked, silent).figures.cost_per_success.value == pytest.approx(asked.cost / 2)
+    assert [t["cost"] for t in run(asked, silent).to_dict()["trials"]] == [asked.cost, 0.0, None, None]
+    assert run(asked, unpriced).cost is None
+    assert run(silent, replace(silent, index=0)).cost is None
 
 
 def test_a_users_price_goes_first():
