@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Hashable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -15,7 +16,8 @@ def canonical(value: Any, *, money: bool = False) -> Hashable:
     """Return a form of ``value`` that is equal exactly for values that count as the same.
 
     Numbers are numbers: 25 is 25.0, and floats are compared to 14 significant digits. Booleans are not numbers: true is
-    not 1 (SQLite has no booleans, so there both are the integers 0 and 1). Text is compared as it is, ``"25"`` is not 25.
+    not 1 (SQLite has no booleans, so there both are the integers 0 and 1). Text is compared as it is, ``"25"`` is not 25;
+    only how Unicode composes its letters makes no difference.
     Sequences keep their order, mappings do not.
 
     Args:
@@ -28,6 +30,8 @@ def canonical(value: Any, *, money: bool = False) -> Hashable:
         value = _rounded(value)
     if money and isinstance(value, int | float | str | Decimal):
         return _amount(value)
+    if isinstance(value, str):
+        return unicodedata.normalize("NFC", value)
     if isinstance(value, Decimal):
         return canonical(float(value)) if value.is_finite() and value != int(value) else _whole(value)
     if isinstance(value, Mapping):
@@ -52,5 +56,5 @@ def _amount(value: float | str | Decimal) -> Hashable:
     try:
         amount = Decimal(str(value).strip())
     except InvalidOperation:
-        return value
+        return canonical(value)
     return amount.normalize() if amount.is_finite() else f"float {amount}"
