@@ -187,9 +187,13 @@ def solved_at_least_once(tallies: Sequence[Tally]) -> Count:
 
 
 def retention(tallies: Sequence[Tally]) -> float | None:
-    """Return the ``observed k/k`` rate over pass@1; None where pass@1 is 0 or unknown (ThinkingBox article, figure 2)."""
-    single, repeated = pass_at_1(tallies), observed_all(tallies).rate
-    return repeated / single if single and repeated is not None else None
+    """Return the ``observed k/k`` rate over pass@1 (ThinkingBox article, figure 2).
+
+    None where pass@1 is 0 or unknown, and while a task is undetermined for ``observed k/k``: counted as if it had
+    failed, it would make the figure too small by nobody knows how much.
+    """
+    single, repeated = pass_at_1(tallies), observed_all(tallies)
+    return repeated.rate / single if single and repeated.rate is not None and not repeated.undetermined else None
 
 
 def bounds(figure: Callable[[Sequence[Tally]], float | None], tallies: Sequence[Tally]) -> Interval | None:

@@ -145,6 +145,8 @@ def test_retention():
     """Retention is the rate of observed k/k over pass@1, undefined when nothing passed."""
     assert stats.retention([Tally(2, 2, 2), Tally(2, 2, 1)]) == pytest.approx(0.5 / 0.75)
     assert stats.retention([Tally(2, 2, 0)]) is None
+    assert stats.retention([Tally(2, 1, 1), Tally(2, 2, 2)]) is None  # the missing trial decides
+    assert stats.retention([Tally(2, 1, 0), Tally(2, 2, 2)]) == 1.0  # a failed one has decided
 
 
 def test_clustered_standard_error():
