@@ -31,7 +31,7 @@ def canonical(value: Any, *, money: bool = False) -> Hashable:
     if money and isinstance(value, int | float | str | Decimal):
         return _amount(value)
     if isinstance(value, str):
-        return unicodedata.normalize("NFC", value)
+        value = unicodedata.normalize("NFC", value)
     if isinstance(value, Decimal):
         return canonical(float(value)) if value.is_finite() and value != int(value) else _whole(value)
     if isinstance(value, Mapping):
