@@ -125,7 +125,9 @@ def _openai_fault(error: BaseException) -> Fault | None:
     if isinstance(error, openai.APIError):  # an error event inside a stream has a code but no status
         return _fault(meaning_of(None, codes) or Meaning("provider", "stream_error"), text)
     own = {openai.LengthFinishReasonError: "length", openai.ContentFilterFinishReasonError: "content_filter"}
-    return AgentFault(text, code=own.get(type(error), "client_setup"))  # set-up such as: no API key was given
+    if type(error) in own:
+        return AgentFault(text, code=own[type(error)])
+    return AccessFault(text, code="client_setup")  # no API key was given, or the like: no request can succeed
 
 
 def _transport_fault(error: BaseException) -> Fault | None:

@@ -33,6 +33,8 @@ from tbadapters.core.tool_arguments import invalid_arguments
 from tbadapters.core.tools import Tool, ToolCall, ToolResult
 from tbadapters.core.users import SimulatedUser
 
+BLOCKED_SECONDS = 15.0  # that a sync tool call waits for a sign of life from the event loop
+
 
 @dataclass(frozen=True, slots=True)
 class Parties:
@@ -172,9 +174,18 @@ class Attempt:
 
         Raises:
             RuntimeError: called on the event loop's own thread, where it would wait for itself for ever.
+            AgentFault: the loop is blocked, as by a graph that async code invokes synchronously: it would wait for us.
         """
         if threading.get_ident() == self._loop_thread:
             raise RuntimeError(f"{name} was called synchronously on the event loop's thread: use `await` there.")
+        awake = threading.Event()
+        self._loop.call_soon_threadsafe(awake.set)
+        if not awake.wait(BLOCKED_SECONDS):
+            raise AgentFault(
+                f"{name} waited {BLOCKED_SECONDS:g} s for the event loop, which something blocks: where an async agent "
+                "invokes a graph or an agent synchronously, it must await it (`await graph.ainvoke(...)`).",
+                code="blocked_loop",
+            )
         calling = self.call(name, arguments, actor=actor)
         return asyncio.run_coroutine_threadsafe(calling, self._loop).result()
 

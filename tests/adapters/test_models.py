@@ -9,7 +9,7 @@ from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from tbadapters import LangGraphAgent, OpenAIAgentsAgent, PydanticAIAgent, evaluate
+from tbadapters import LangGraphAgent, OpenAIAgentsAgent, PydanticAIAgent, RunStopped, evaluate
 from tbadapters.core.events import RunPlanned
 
 
@@ -54,3 +54,10 @@ async def test_the_plan_estimates_the_cost(desk, tmp_path):
         await evaluate(agent, suite=desk, trials=2, out=tmp_path, progress="off", on_event=stop)
     assert planned[0].estimated_cost > 0
     assert "gpt-4o" in planned[0].estimate_basis
+
+
+async def test_a_missing_key_stops_the_run(desk, tmp_path, monkeypatch):
+    """An agent whose client finds no API key stops the run with the client's own sentence: nobody fails by it."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(RunStopped, match="api_key"):
+        await evaluate(Agent(name="a", model="gpt-4o"), suite=desk, trials=2, out=tmp_path, progress="off")

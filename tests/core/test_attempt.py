@@ -1,5 +1,6 @@
 """One attempt: what an agent may do in it, what stops it, what is recorded."""
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 
@@ -249,6 +250,17 @@ async def test_sync_calls_on_the_loop_are_refused(desk):
             attempt.call_sync("get_ticket", {"ticket_id": "T-1"})
         result = await anyio.to_thread.run_sync(attempt.call_sync, "get_ticket", {"ticket_id": "T-1"})
     assert result.value["status"] == "open"
+
+
+async def test_sync_calls_do_not_wait_for_a_blocked_loop(desk, monkeypatch):
+    """A loop that waits for the thread that waits for it is not waited for: the call says what blocks it."""
+    monkeypatch.setattr("tbadapters.core.attempt.BLOCKED_SECONDS", 0.1)
+    async with opened(desk) as attempt:
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(attempt.call_sync, "get_ticket", {"ticket_id": "T-1"})
+            with pytest.raises(AgentFault, match="ainvoke"):
+                waiting.result(timeout=5)  # on the loop's thread: the loop is blocked
+        assert (await attempt.call("get_ticket", {"ticket_id": "T-1"})).value["status"] == "open"
 
 
 async def test_cost_is_unknown_rather_than_zero(desk):
