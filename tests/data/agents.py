@@ -65,8 +65,8 @@ async def priced(message: str, ctx: TrialContext) -> str:
 
 
 async def refused(message: str, ctx: TrialContext) -> str:
-    """Hear from the provider, in colours, that nothing more is to be had."""
-    raise AccessFault("\x1b[31mno credit\x1b[0m", code="quota")
+    """Hear from the provider, with a sequence that names the terminal, that nothing more is to be had."""
+    raise AccessFault("\x1b]0;no credit\x07", code="quota")
 
 
 async def undying(message: str, ctx: TrialContext) -> str:
