@@ -95,7 +95,6 @@ def run(
     results = _until_interrupted(Campaign({None: agent}, control=control, **options).run(), control)
     for result in results:
         typer.echo(str(result))
-        typer.echo(f"Run folder: {_folder(result)}")
     _exit(results)
 
 
@@ -149,14 +148,9 @@ def demo(
 def list_tasks(suite: Annotated[str, typer.Argument()], suite_seed: SeedOfSuite = None) -> None:
     """List a suite's tasks."""
     loaded = suite_of(suite, suite_seed)
-    table = Table(
-        title=f"{loaded.name}: {len(loaded.tasks)} tasks, {len(loaded.tool_list)} tools", title_justify="left"
-    )
-    for column in ("task", "tags", "opening"):
-        table.add_column(column, overflow="fold")
-    for task in loaded.tasks:
-        table.add_row(Text(task.id), Text(", ".join(task.tags)), Text(task.opening))
-    Console().print(table)
+    typer.echo(f"{loaded.name}: {len(loaded.tasks)} tasks, {len(loaded.tool_list)} tools")
+    for task in loaded.tasks:  # a line each, so that it can be searched
+        typer.echo(visible(f"{task.id}  [{', '.join(task.tags)}]  {task.opening}"))
 
 
 @app.command()

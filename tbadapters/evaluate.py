@@ -20,7 +20,7 @@ from tbadapters.adapters.registry import resolve_agent
 from tbadapters.core.comparison import Comparison
 from tbadapters.core.cost import Price, estimate_cost
 from tbadapters.core.errors import RunStopped, TbAdaptersError, UnusableFolder, UsageError, describe
-from tbadapters.core.event_loop import run_to_end
+from tbadapters.core.event_loop import run_kept
 from tbadapters.core.events import Event, OnEvent, RunPlanned
 from tbadapters.core.limits import Limits, Retries
 from tbadapters.core.logs import get_logger
@@ -134,7 +134,7 @@ def evaluate_sync(
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return run_to_end(evaluate(agent, suite=suite, resume=resume, **options))
+        return run_kept(evaluate(agent, suite=suite, resume=resume, **options))
     raise UsageError("evaluate_sync() was called inside a running event loop: use `await evaluate(...)` there.")
 
 

@@ -86,7 +86,7 @@ class GraphSession:
             self._messages = list(state["messages"])
         if self._options.output is None:
             return Said(_text(state))
-        answer = self._options.output(state)
+        answer: object = self._options.output(state)
         if not isinstance(answer, str):
             kind = type(answer).__name__
             raise AgentFault(f"output= returned {kind} where the answer to the user, a str, was due.", code="no_answer")

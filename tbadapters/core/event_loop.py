@@ -7,12 +7,15 @@ abandoned by its trial, and must not hold the process either.
 from __future__ import annotations
 
 import asyncio
+import atexit
+import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 SETTLING = 2.0  # seconds that tasks have to end when the loop's work is done
 
+_kept: list[asyncio.Runner] = []
 _left: list[asyncio.Task[Any]] = []
 
 
@@ -26,6 +29,29 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
             runner.close()
         else:
             asyncio.set_event_loop(None)  # whoever comes next makes one of its own
+
+
+def run_kept(work: Coroutine[Any, Any, T]) -> T:
+    """Do the same on one loop that is kept for the next call.
+
+    Clients are bound to the loop that they first worked on, and some are cached by their library: on a loop of its own
+    the second of two calls would meet the first one's connections, closed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return run_to_end(work)
+    runner = _kept.pop() if _kept else asyncio.Runner()
+    try:
+        return runner.run(work)
+    finally:
+        if _settled(runner.get_loop()):
+            _kept.append(runner)
+        asyncio.set_event_loop(None)  # whoever comes next makes one of its own
+
+
+@atexit.register
+def _close_kept() -> None:
+    while _kept:
+        _kept.pop().close()
 
 
 def is_left() -> bool:

@@ -157,7 +157,7 @@ class Runner:
                 await run.commit(record)
             except UnusableFolder as error:
                 raise self._stopped(f"Nothing can be recorded any more ({error})") from error
-            self._watch_cost()
+            self._watch_cost(record)
             if record.passed is None:
                 self._tell(AttemptFaulted(run.name, record))
 
@@ -177,9 +177,15 @@ class Runner:
     def _may_retry(self, run: Run) -> Callable[[], bool]:
         return lambda: self._control.reason is None and run.may_retry()
 
-    def _watch_cost(self) -> None:
+    def _watch_cost(self, record: AttemptRecord | None = None) -> None:
+        """Begin no further trial at the ceiling, nor where it can't be watched."""
+        if self._max_cost is None:
+            return
         spent = sum(run.spent for run in self._runs)
-        if self._max_cost is not None and spent >= self._max_cost:
+        if record is not None and record.cost is None and record.usage.total_tokens:
+            models = ", ".join(sorted({request.model for request in record.requests}))
+            self._control.stop(f"The cost ceiling can't be watched: no price is known of {models}; give prices.")
+        if spent >= self._max_cost:
             self._control.stop(f"The cost ceiling of ${self._max_cost:g} is reached (${spent:.4f} spent).")
 
     def _tell(self, event: Event) -> None:

@@ -85,7 +85,7 @@ def result_parts(result: RunResult) -> list[RenderableType]:
         parts.append(_faults_table(result))
     parts.append(_spent(result))
     if result.folder is not None:
-        parts.append(Text(f"Run folder: {visible(str(result.folder))}"))
+        parts.append(Text(f"Run folder: {visible(str(result.folder))}", no_wrap=True, overflow="ignore"))
     return parts
 
 
@@ -320,6 +320,6 @@ def _printed(parts: Iterable[RenderableType], width: int, *, color: bool) -> str
         highlight=False,
     )
     for part in parts:
-        console.print(part)
+        console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
     return "\n".join(line for line, before in zip(lines, ["", *lines], strict=False) if line or before)

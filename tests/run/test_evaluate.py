@@ -245,6 +245,19 @@ def test_evaluate_sync(desk, tmp_path):
     assert result.pass_at_1 == 1.0
 
 
+def test_evaluate_sync_keeps_its_loop(desk, tmp_path):
+    """Calls one after the other run on one loop, so that a client that an agent keeps works in all of them."""
+    loops = []
+
+    async def agent(message, ctx):
+        loops.append(asyncio.get_running_loop())
+        return "I'm sorry, that can't be done."
+
+    for _ in range(2):
+        evaluate_sync(agent, suite=desk, trials=1, tasks=1, out=tmp_path, progress="off")
+    assert loops[0] is loops[1]
+
+
 async def test_compare_interleaves_and_pairs(desk, tmp_path):
     """compare() runs the agents interleaved, writes one folder an agent and one for the comparison."""
     started = []
@@ -282,6 +295,19 @@ async def test_compare_needs_two(desk, tmp_path):
     """One agent alone is not compared."""
     with pytest.raises(InvalidOption, match="evaluate"):
         await compare({"good": f"{AGENTS}:good"}, suite=desk, out=tmp_path)
+
+
+async def test_a_ceiling_without_a_price_is_not_ignored(run):
+    """A cost ceiling over a model without a price stops the run and says what is missing, rather than watch nothing."""
+
+    async def unpriced(message, ctx):
+        ctx.record_usage("nobody-sells-this", Usage(1_000_000, 0, 0, 0))
+        return "I'm sorry, that can't be done."
+
+    result = await run(unpriced, max_cost=5, concurrency=1)
+    assert len(result.trials) == 1
+    assert "nobody-sells-this" in result.stopped
+    assert "price" in result.stopped
 
 
 async def test_cost_ceiling_begins_no_further_trial(run):
