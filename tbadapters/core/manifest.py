@@ -87,6 +87,7 @@ def manifest(plan: TrialPlan, settings: Mapping[str, Any], *, name: str) -> dict
         "name": name,
         "settings": dict(settings),
         "suite_source": _from_anywhere(plan.suite.source),
+        "notes": list(plan.suite.notes),
         "tasks": [TaskInfo.of(task).to_dict() for task in plan.suite.tasks],
         "prices": {model: price.to_dict() for model, price in plan.prices.items()},
         "retries": asdict(plan.retries),

@@ -278,6 +278,11 @@ class RunResult:
             f"{self.trials_per_task} trials."
         )
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the figures must know, a sentence each; see ``Suite.notes``."""
+        return tuple(self.manifest.get("notes", ()))
+
     # -- doors ----------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:

@@ -27,6 +27,7 @@ def result_dict(result: RunResult) -> dict[str, Any]:
         "stopped": result.stopped,
         "abandoned": result.abandoned,
         "headline": result.headline,
+        "notes": list(result.notes),
         "coverage": result.coverage.to_dict() | {"floor": COVERAGE_FLOOR, "sufficient": result.coverage.sufficient},
         "figures": result.figures.to_dict(every_k=True),
         "by_tag": {

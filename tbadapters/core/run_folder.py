@@ -49,6 +49,7 @@ class _Manifest(BaseModel):
     settings: _Settings
     name: StrictStr | None = None
     suite_source: str | None = None
+    notes: list[StrictStr] = []
     tasks: list[_Task] = Field(min_length=1)
     prices: dict[str, _Price] = {}
 

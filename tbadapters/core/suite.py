@@ -89,6 +89,7 @@ class Suite:
         source: What ``load_suite`` found it by: a name, a path or ``module:attr``.
         reseed: Builds the same suite from another seed, where the suite can.
         rule: Derives what the policy decides in a task without looking at its golden actions, where the suite can.
+        notes: What a reader of the figures must know, a sentence each; shown under the headline of every report.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Suite:
     source: str | None = None
     reseed: Callable[[int], Suite] | None = None
     rule: Callable[[Task], Outcome] | None = None
+    notes: tuple[str, ...] = ()
 
     def tools(self, framework_name: str | None = None) -> Sequence[Any]:
         """Return the suite's tools as a framework's own tools, bound to whichever trial runs where they are called.

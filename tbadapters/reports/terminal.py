@@ -71,6 +71,7 @@ def result_parts(result: RunResult) -> list[RenderableType]:
     head = Text.assemble((visible(result.agent), "bold"), f" ({visible(result.framework)}) on ", (result.suite, "bold"))
     lines = [head, Text(f"{len(result.tasks)} tasks x {result.trials_per_task} trials, seed {result.seed}", "dim")]
     lines.append(Text(visible(result.headline), "" if result.coverage.sufficient else "bold yellow"))
+    lines.extend(Text(visible(note), "yellow") for note in result.notes)
     if result.stopped:
         lines.append(Text(f"Stopped early: {visible(result.stopped)}", "bold yellow"))
     parts: list[RenderableType] = [*lines, _figures_table(result)]

@@ -98,6 +98,16 @@ def test_headline_of_nothing():
     assert "between 0.0% and 100.0%" in result_of([[N, N]]).headline
 
 
+def test_notes_stand_beside_the_headline():
+    """What a suite says of its figures is read from the manifest and told wherever the headline is."""
+    found = replace(result_of([[T, F]]), manifest={"notes": ["The clock is not canonical."]})
+    assert found.notes == ("The clock is not canonical.",)
+    assert found.to_dict()["notes"] == ["The clock is not canonical."]
+    assert result_of([[T, F]]).notes == ()
+    shown = str(found)
+    assert shown.index("pass@1 is") < shown.index("The clock is not canonical.") < shown.index("Figures")
+
+
 def test_figures_by_tag():
     """A tag's figures are those of the tasks that carry it."""
     found = result_of([[T, T], [F, F], [T, F]])
