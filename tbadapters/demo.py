@@ -8,7 +8,7 @@ from tbadapters.core.comparison import Comparison
 from tbadapters.core.errors import MissingFramework
 from tbadapters.core.limits import Limits
 from tbadapters.core.suite import Suite
-from tbadapters.evaluate import Campaign
+from tbadapters.campaign import Campaign
 from tbadapters.suites import load_suite
 from tbadapters.testing import GoldenPolicy, Outcomes, ScriptedModelServer
 

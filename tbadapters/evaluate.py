@@ -1,50 +1,22 @@
-"""The doors: ``evaluate`` and ``compare``.
-
-For every task, k trials; each opens a clean sandbox, lets user and agent converse, is graded on the records that are
-left behind, and is kept in the run folder before it counts.
-"""
+"""The doors: ``evaluate`` and ``compare``. What they do is told in ``campaign.py``."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
-from os import PathLike, fspath
-from pathlib import Path
+from collections.abc import Mapping
+from os import PathLike
 from typing import Any, Literal, TypedDict, Unpack
 
-from anyio import CancelScope, to_thread
-
-from tbadapters.adapters.registry import resolve_agent
+from tbadapters.campaign import Campaign, Folder, Tasks, User
 from tbadapters.core.comparison import Comparison
-from tbadapters.core.cost import Price, estimate_cost
-from tbadapters.core.errors import RunStopped, TbAdaptersError, UnusableFolder, UsageError, describe
+from tbadapters.core.cost import Price
+from tbadapters.core.errors import UsageError
 from tbadapters.core.event_loop import run_kept
-from tbadapters.core.events import Event, OnEvent, RunPlanned
+from tbadapters.core.events import OnEvent
 from tbadapters.core.limits import Limits, Retries
-from tbadapters.core.logs import get_logger
-from tbadapters.core.manifest import manifest, settings
-from tbadapters.core.options import check_agents, check_options
+from tbadapters.core.options import check_agents
 from tbadapters.core.result import RunResult
-from tbadapters.core.run_folder import keep_stop_reason, load_manifest, result_of, undamaged
-from tbadapters.core.runner import Control, Run, Runner, folders_of
-from tbadapters.core.store import Store, check_resume, new_folder, read_manifest, write_manifest
-from tbadapters.core.suite import Suite, Task
-from tbadapters.core.trial import TrialPlan
-from tbadapters.core.users import ScriptedUser, SimulatedUser
-from tbadapters.reports.files import write_comparison, write_run
-from tbadapters.reports.progress import progress_display
-from tbadapters.suites import load_suite
-
-log = get_logger(__name__)
-
-DEFAULT_CONCURRENCY = 16
-DEFAULT_OUT = "runs"
-
-Tasks = Sequence[str] | str | int | None
-User = Literal["scripted"] | Callable[[Task], SimulatedUser]
-Folder = str | PathLike[str]
+from tbadapters.core.suite import Suite
 
 
 class Options(TypedDict, total=False):
@@ -159,164 +131,3 @@ def _campaign_options(options: Options) -> dict[str, Any]:
     given: dict[str, Any] = {**options}
     given["prices"] = given.get("prices") or {}
     return given
-
-
-@dataclass(kw_only=True)
-class Campaign:
-    """One call of ``evaluate`` or ``compare``: agents, one suite, options. ``control.stop()`` ends it early.
-
-    The command line uses it directly; everyone else goes through the two doors.
-    """
-
-    agents: Mapping[Any, object] = field(kw_only=False)
-    suite: str | PathLike[str] | Suite
-    tasks: Tasks = None
-    trials: int = 20
-    concurrency: int | None = None
-    limits: Limits = field(default_factory=Limits)
-    retries: Retries = field(default_factory=Retries)
-    user: User = "scripted"
-    instructions: Literal["append", "none"] = "append"
-    seed: int = 0
-    max_cost: float | None = None
-    prices: Mapping[str, Price] = field(default_factory=dict)
-    out: Folder | None = None
-    resume: Folder | None = None
-    progress: Literal["auto", "on", "off"] = "auto"
-    on_event: OnEvent | None = None
-    control: Control = field(default_factory=Control)
-
-    def __post_init__(self) -> None:
-        check_options(vars(self))
-
-    async def run(self) -> tuple[RunResult, ...]:
-        """Plan every run, run what is missing, write the run folders, and return the results in the agents' order."""
-        plans = self._plans()
-        async with AsyncExitStack() as stack:
-            display = stack.enter_context(progress_display(self.progress))
-
-            def tell(event: Event) -> None:
-                display(event)
-                if self.on_event is not None:
-                    self.on_event(event)
-
-            runs = [await stack.enter_async_context(self._opened(name, plan)) for name, plan in plans.items()]
-            for run in runs:
-                tell(self._announcement(run))
-            runner = Runner(
-                concurrency=self.concurrency or DEFAULT_CONCURRENCY,
-                max_cost=self.max_cost,
-                on_event=tell,
-                control=self.control,
-            )
-            try:
-                await runner.run(runs)
-            except BaseException as error:
-                await self._salvaged(runs)
-                if isinstance(error, Exception) and not isinstance(error, TbAdaptersError):
-                    error.add_note(f"What is finished is kept in {folders_of(runs)}.")
-                raise
-            with _after(folders_of(runs)):
-                return tuple([await self._written(run) for run in runs])
-
-    async def comparison(self) -> Comparison:
-        """Run all agents and write their comparison beside their run folders."""
-        check_agents(self.agents)
-        results = await self.run()
-
-        def write() -> Comparison:
-            folder = new_folder(Path(self.out or DEFAULT_OUT), "compare")
-            comparison = Comparison({result.agent: result for result in results}, folder=folder)
-            write_comparison(comparison, folder)
-            return comparison
-
-        with _after(" and ".join(str(result.folder) for result in results)):
-            return await to_thread.run_sync(write)
-
-    def _plans(self) -> dict[str | None, TrialPlan]:
-        """Load suite and agents. On the loop's own thread: what an agent's module makes may be bound to it."""
-        suite = (self.suite if isinstance(self.suite, Suite) else load_suite(fspath(self.suite))).select(self.tasks)
-        return {name: self._plan(agent, suite) for name, agent in self.agents.items()}
-
-    def _plan(self, agent: object, suite: Suite) -> TrialPlan:
-        adapter = resolve_agent(agent)
-        adapter.check(suite.tool_list)
-        return TrialPlan(
-            adapter=adapter,
-            suite=suite,
-            limits=self.limits,
-            retries=self.retries,
-            user_of=_scripted if self.user == "scripted" else self.user,
-            instructions=self.instructions,
-            seed=self.seed,
-            prices=self.prices,
-        )
-
-    @asynccontextmanager
-    async def _opened(self, name: str | None, plan: TrialPlan) -> AsyncIterator[Run]:
-        shown, folder = await to_thread.run_sync(self._folder, name, plan)
-        async with Store.open(folder) as store:
-            await to_thread.run_sync(keep_stop_reason, folder, None)
-            with undamaged(folder):
-                records = await store.records()
-            yield Run(shown, plan, self.trials, store, records)
-
-    def _folder(self, name: str | None, plan: TrialPlan) -> tuple[str, Path]:
-        """Return the agent's name and the run folder: a new one with its manifest, or the one that is resumed."""
-        user = self.user if isinstance(self.user, str) else getattr(self.user, "__name__", "custom")
-        now = settings(plan, trials=self.trials, user=user)
-        if self.resume is not None:
-            folder = Path(self.resume)
-            before = load_manifest(folder)
-            check_resume(folder, now)
-            return before.get("name") or plan.adapter.name, folder
-        shown = name or plan.adapter.name
-        folder = new_folder(Path(self.out or DEFAULT_OUT), plan.suite.name, shown)
-        write_manifest(folder, manifest(plan, now, name=shown))
-        return shown, folder
-
-    def _announcement(self, run: Run) -> RunPlanned:
-        planned = len(run.plan.suite.tasks) * self.trials
-        done = run.done
-        models: Sequence[str] = getattr(run.plan.adapter, "models", ())
-        costs = [estimate_cost(model, planned - done, prices=self.prices) for model in models]
-        cost = max((c for c in costs if c is not None), default=None)
-        basis = f"a typical trial with {', '.join(models)}" if models else "the agent's model is not known beforehand"
-        return RunPlanned(run.name, run.plan.suite.name, len(run.plan.suite.tasks), planned, done, cost, basis)
-
-    async def _salvaged(self, runs: Sequence[Run]) -> None:
-        """Write what there is beside the records; the error that ended the run is what is told, whatever fails here."""
-        with CancelScope(shield=True):
-            for run in runs:
-                try:
-                    await self._written(run)
-                except (OSError, UnusableFolder) as error:
-                    log.warning("reports_not_written", folder=str(run.store.folder), error=describe(error))
-
-    async def _written(self, run: Run) -> RunResult:
-        """Write what a run folder holds beside its record, and return the result."""
-
-        def write() -> RunResult:
-            folder = run.store.folder
-            keep_stop_reason(folder, self.control.reason)
-            result = result_of(folder, read_manifest(folder), run.records, stopped=self.control.reason)
-            write_run(result, folder)
-            return result
-
-        return await to_thread.run_sync(write)
-
-
-@contextmanager
-def _after(folders: str) -> Iterator[None]:
-    """Do what follows the last trial: nothing that fails here can undo what is recorded."""
-    try:
-        yield
-    except (OSError, UnusableFolder) as error:
-        raise RunStopped(
-            f"All trials are done and recorded in {folders}, but the reports could not be written "
-            f"({error}): write them again with `tbadapters report`."
-        ) from error
-
-
-def _scripted(task: Task) -> SimulatedUser:
-    return ScriptedUser(task.user)

@@ -18,7 +18,7 @@ def unblocked_loop() -> Iterator[BlockBuster]:
     with blockbuster_ctx("tbadapters") as blockbuster:
         for name, function in blockbuster.functions.items():
             # Suites, agents and entry points are imported on the loop's thread, before the first trial.
-            function.can_block_in("tbadapters/evaluate.py", {"_plans"})
+            function.can_block_in("tbadapters/campaign.py", {"_plans"})
             function.can_block_in("core/plugins.py", {"_points"})
             if name.startswith("sqlite3."):
                 # An in-memory database is queried on the loop: a thread would cost more than the query.

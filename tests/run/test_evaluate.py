@@ -404,7 +404,7 @@ async def test_reports_that_can_not_be_written_are_no_usage_error(run, tmp_path,
     def full(result, folder):
         raise UnusableFolder("The report can't be written: no space left on device.")
 
-    monkeypatch.setattr(sys.modules["tbadapters.evaluate"], "write_run", full)
+    monkeypatch.setattr(sys.modules["tbadapters.campaign"], "write_run", full)
     with pytest.raises(RunStopped, match=r"no space left.*tbadapters report"):
         await run(f"{AGENTS}:liar")
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from tbadapters.core.cost import Price
 from tbadapters.core.errors import InvalidOption
@@ -15,6 +17,30 @@ from tbadapters.core.suite import Suite
 from tbadapters.suites import load_suite, suite_names
 
 Options = dict[str, Any]
+
+SuiteOption = Annotated[str | None, typer.Option(help="A suite's name, or the path of a suite's file.")]
+SeedOfSuite = Annotated[
+    int | None, typer.Option(help="Build the suite's tasks from this seed; 0 is the published set.")
+]
+TasksOption = Annotated[
+    list[str] | None, typer.Option("--tasks", help="Task id, pattern or tag:NAME; may be repeated or comma-separated.")
+]
+TrialsOption = Annotated[int | None, typer.Option(help="Trials of each task (default 20).")]
+ConcurrencyOption = Annotated[int | None, typer.Option(help="Trials under way at once (default 16).")]
+SeedOption = Annotated[int | None, typer.Option(help="Seed of whatever draws at random.")]
+OutOption = Annotated[Path | None, typer.Option(help="Where the run folder is made (default: runs).")]
+MaxCostOption = Annotated[float | None, typer.Option(help="US dollars at which no further trial is begun.")]
+PriceOption = Annotated[
+    list[str] | None, typer.Option("--price", help="model=input,cached,output in US dollars per million tokens.")
+]
+LimitOption = Annotated[
+    list[str] | None, typer.Option("--limit", help="A limit of one trial, such as seconds=120 or tool_calls=40.")
+]
+InstructionsOption = Annotated[
+    str | None, typer.Option(help="append (default) gives the agent the suite's policy; none leaves it as it is.")
+]
+ProgressOption = Annotated[str, typer.Option(help="auto, on or off.")]
+RunFolder = Annotated[Path, typer.Argument(help="A run folder.")]
 
 
 def suite_of(name: str | None, suite_seed: int | None) -> Suite:

@@ -1,0 +1,73 @@
+"""The command line: parse, call, print. What it does is in ``evaluate.py``, what it shows in ``reports``.
+
+Exit codes: 0 done; 1 a check does not hold; 2 what was asked for can't be done; 3 the suite is wrong; 4 the run was
+stopped early, what is finished is kept; 70 a bug in tbadapters; 130 interrupted, what is finished is kept.
+With ``TBADAPTERS_DEBUG`` in the environment, an error's traceback is printed before its sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn
+
+import typer
+
+from tbadapters.core.errors import RunStopped, SuiteError, TbAdaptersError, UsageError, describe
+from tbadapters.core.event_loop import is_left
+from tbadapters.reports.text import visible
+
+DONE, CHECK_FAILED, USAGE, SUITE_WRONG, STOPPED, BUG, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
+DEBUG = "TBADAPTERS_DEBUG"
+
+app = typer.Typer(
+    name="tbadapters",
+    help="Score whole agents by the backend records they leave behind, over concurrent repeated trials.",
+    epilog="Exit codes: 0 done, 1 a check does not hold, 2 usage, 3 the suite is wrong, 4 the run was stopped early, "
+    "70 a bug in tbadapters, 130 interrupted. After 4, 70 and 130 what is finished is kept: go on with --resume. "
+    f"With {DEBUG}=1 in the environment an error's traceback is printed, too.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit; every error is one sentence and a documented exit code."""
+    try:
+        app(arguments)
+    except SystemExit as left:
+        _leave(left.code)
+    except Exception as error:  # noqa: BLE001  (the last place where one can be said in a sentence)
+        if os.environ.get(DEBUG):
+            traceback.print_exception(error)
+        typer.echo(f"tbadapters: {visible(_sentence(error))}", err=True)
+        _leave(_code(error))
+    _leave(DONE)
+
+
+def _leave(code: str | int | None) -> NoReturn:
+    """Exit; an abandoned agent that still runs is ended with the process, whatever it holds."""
+    if is_left() and (code is None or isinstance(code, int)):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code or DONE)
+    sys.exit(code)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, TbAdaptersError):
+        return str(error)
+    kept = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+    return f"this is a bug in tbadapters, please report it ({describe(error)}; {DEBUG}=1 shows where).{kept}"
+
+
+def _code(error: Exception) -> int:
+    codes: tuple[tuple[type[TbAdaptersError], int], ...] = (
+        (UsageError, USAGE),
+        (SuiteError, SUITE_WRONG),
+        (RunStopped, STOPPED),
+    )
+    return next((code for kind, code in codes if isinstance(error, kind)), BUG)

@@ -1,0 +1,44 @@
+"""Commands about suites: ``tasks``, ``check``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tbadapters.cli.app import CHECK_FAILED, DONE, app
+from tbadapters.cli.options import SeedOfSuite, suite_of
+from tbadapters.core.event_loop import run_to_end
+from tbadapters.reports.text import visible
+
+
+@app.command("tasks")
+def list_tasks(suite: Annotated[str, typer.Argument()], suite_seed: SeedOfSuite = None) -> None:
+    """List a suite's tasks."""
+    loaded = suite_of(suite, suite_seed)
+    typer.echo(f"{loaded.name}: {len(loaded.tasks)} tasks, {len(loaded.tool_list)} tools")
+    for task in loaded.tasks:  # a line each, so that it can be searched
+        typer.echo(visible(f"{task.id}  [{', '.join(task.tags)}]  {task.opening}"))
+
+
+@app.command()
+def check(
+    suite: Annotated[str, typer.Argument()],
+    seeds: Annotated[int, typer.Option(min=0, help="How many fresh seeds are checked, from 1 up.")] = 10,
+) -> None:
+    """Check that a suite is right: golden actions pass, everything else fails."""
+    from tbadapters.testing.checks import check_suite
+
+    report = run_to_end(check_suite(suite_of(suite, None), seeds=range(1, seeds + 1)))
+    table = Table(title=f"{suite}: checks", title_justify="left")
+    for column in ("check", "held", "of", "", "note"):
+        table.add_column(column, overflow="fold")
+    for row in report.rows():
+        table.add_row(row.name, str(row.held), str(row.of), "ok" if row.ok else "FAILED", Text(row.note))
+    Console().print(table)
+    failed = [row.name for row in report.rows() if not row.ok]
+    typer.echo(f"{suite}: {'not ok: ' + ', '.join(failed) if failed else 'all checks hold'} ({report.tasks} tasks)")
+    raise typer.Exit(DONE if report.ok else CHECK_FAILED)
