@@ -141,6 +141,19 @@ def fault_of(error: Exception) -> Fault:
     for kind, fault, code in _OWNERS:
         if isinstance(error, kind):
             return fault(describe(error), code=code, retry_after=getattr(error, "retry_after", None))
+    if isinstance(error, exceptions.UserError | ImportError) and _raised_while_setting_up(error):
+        return AccessFault(describe(error), code="client_setup")
     if isinstance(error, exceptions.ModelHTTPError):
         return http_fault(error.status_code, describe(error), headers=error.headers)
     return agent_fault(error)
+
+
+def _raised_while_setting_up(error: Exception) -> bool:
+    """Whether an error says that a model can't be reached at all: no key, no such name, no client installed.
+
+    PydanticAI has no type of its own for it, but it is raised by a provider's own module, or by what looks models up.
+    """
+    innermost, trace = "", error.__traceback__
+    while trace is not None:
+        innermost, trace = str(trace.tb_frame.f_globals.get("__name__")), trace.tb_next
+    return innermost == "pydantic_ai.models" or innermost.startswith("pydantic_ai.providers")

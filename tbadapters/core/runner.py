@@ -166,7 +166,7 @@ class Runner:
                 run.plan, job.task, job.index, first=job.attempt, may_retry=self._may_retry(run), commit=commit
             )
         except AccessFault as fault:
-            raise self._stopped(f"The model endpoint refuses further requests ({fault}).") from fault
+            raise self._stopped(_refusal(fault)) from fault
         self._tell(TrialEnded(run.name, record))
         log.debug("trial_ended", passed=record.passed, end_reason=record.end_reason)
 
@@ -190,6 +190,12 @@ class Runner:
 
     def _tell(self, event: Event) -> None:
         self._on_event(event)
+
+
+def _refusal(fault: AccessFault) -> str:
+    if fault.code == "client_setup":
+        return f"No model can be asked ({fault})."
+    return f"The model endpoint refuses further requests ({fault})."
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
