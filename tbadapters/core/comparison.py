@@ -10,10 +10,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tbadapters.core.errors import InvalidOption
-from tbadapters.core.figures import COVERAGE_FLOOR
-from tbadapters.core.paired import Difference, TaskPair, all_passed_difference, holm, pair_tasks, rate_difference
+from tbadapters.core.paired import (
+    Difference,
+    TaskPair,
+    all_passed_difference,
+    holm,
+    pair_tasks,
+    rate_difference,
+    rate_difference_bounds,
+)
 from tbadapters.core.plugins import load_plugin
 from tbadapters.core.result import RunResult, write_report
+from tbadapters.core.statistics import Interval
 
 SCHEMA = "tbadapters.comparison/1"
 SIGNIFICANT = 0.05
@@ -33,7 +41,9 @@ class AgentPair:
         p_pass_at_1: The p-value of the first, corrected (Holm) for the number of pairs.
         p_observed_all: The same of the second.
         k: Planned trials a task, or None where they differ.
-        sufficient: Whether both runs' coverage allows a headline.
+        bounds: What ``pass_at_1`` would be, on all tasks that both were given, if the trials missing had spoken against
+            A and for B, and if they had spoken for A and against B.
+        shortfalls: What each run lacks for a headline, by agent; empty where the coverage of both allows one.
     """
 
     a: str
@@ -44,7 +54,8 @@ class AgentPair:
     p_pass_at_1: float | None
     p_observed_all: float | None
     k: int | None
-    sufficient: bool
+    bounds: Interval | None
+    shortfalls: tuple[tuple[str, str], ...]
 
     @property
     def most_different(self) -> tuple[TaskPair, ...]:
@@ -54,15 +65,23 @@ class AgentPair:
 
     @property
     def sentence(self) -> str:
-        """What can be said of the two, in plain words."""
+        """What can be said of the two, in plain words; refused where the coverage of one is below its floor."""
         if self.pass_at_1.value is None:
             return f"{self.a} and {self.b} have no task in common with a valid trial of both."
+        if self.shortfalls and self.bounds is not None:
+            return self._refusal(self.bounds)
         parts = [self._on_pass_at_1()]
         if self.observed_all is not None and self.observed_all.value is not None:
             parts.append(self._on_observed_all(self.observed_all.value))
-        if not self.sufficient:
-            parts.append(f"take it with care, fewer than {COVERAGE_FLOOR:.0%} of the planned trials have a verdict")
         return "; ".join(parts) + "."
+
+    def _refusal(self, bounds: Interval) -> str:
+        why = "; ".join(f"{agent}: {shortfall}" for agent, shortfall in self.shortfalls)
+        low, high = (100 * value for value in bounds)
+        return (
+            f"No headline for {self.a} and {self.b} ({why}); pass@1 of {self.a} less that of {self.b} lies between "
+            f"{low:+.1f} and {high:+.1f} points."
+        )
 
     def _on_pass_at_1(self) -> str:
         points, p = 100 * (self.pass_at_1.value or 0.0), self.p_pass_at_1
@@ -89,6 +108,8 @@ class AgentPair:
             "b": self.b,
             "tasks": len(self.tasks),
             "pass@1": _difference_dict(self.pass_at_1, self.p_pass_at_1),
+            "bounds": None if self.bounds is None else list(self.bounds),
+            "sufficient": not self.shortfalls,
             "observed k/k": None if repeated is None else _difference_dict(repeated, self.p_observed_all),
             "most_different": [
                 {
@@ -122,7 +143,7 @@ class Comparison:
         folder: The comparison's folder, or None.
 
     Raises:
-        InvalidOption: fewer than two runs, or runs of different suites.
+        InvalidOption: fewer than two runs, or runs of different suites or tasks.
     """
 
     results: Mapping[str, RunResult]
@@ -134,6 +155,9 @@ class Comparison:
         suites = sorted({result.suite for result in self.results.values()})
         if len(suites) > 1:
             raise InvalidOption(f"Runs of different suites can't be compared: {', '.join(suites)}.")
+        first, *others = self.results.values()
+        for other in others:
+            _check_same_tasks(first, other)
 
     @property
     def suite(self) -> str:
@@ -153,7 +177,9 @@ class Comparison:
         single = _corrected([draft.pass_at_1 for draft in drafts])
         repeated = _corrected([draft.observed_all for draft in drafts])
         return tuple(
-            AgentPair(*draft, p, p_every, self._k(draft.a, draft.b), self._sufficient(draft.a, draft.b))
+            AgentPair(
+                *draft, p, p_every, self._k(draft.a, draft.b), self._bounds(draft), self._shortfalls(draft.a, draft.b)
+            )
             for draft, p, p_every in zip(drafts, single, repeated, strict=True)
         )
 
@@ -204,8 +230,12 @@ class Comparison:
         k = self.results[a].trials_per_task
         return k if self.results[b].trials_per_task == k else None
 
-    def _sufficient(self, a: str, b: str) -> bool:
-        return self.results[a].coverage.sufficient and self.results[b].coverage.sufficient
+    def _bounds(self, draft: _Draft) -> Interval | None:
+        return rate_difference_bounds(self.results[draft.a].tallies, self.results[draft.b].tallies)
+
+    def _shortfalls(self, a: str, b: str) -> tuple[tuple[str, str], ...]:
+        seen = ((agent, self.results[agent].coverage) for agent in (a, b))
+        return tuple((agent, coverage.shortfall) for agent, coverage in seen if not coverage.sufficient)
 
     def _tasks(self) -> list[dict[str, Any]]:
         names = dict.fromkeys(task for result in self.results.values() for task in result.tallies)
@@ -220,6 +250,26 @@ class Comparison:
             }
             for task in names
         ]
+
+
+def _check_same_tasks(one: RunResult, other: RunResult) -> None:
+    """Refuse to pair tasks that only have their names in common.
+
+    Raises:
+        InvalidOption: the suites were built from different seeds, or a task allows other end states.
+    """
+    seeds = [result.manifest.get("settings", {}).get("suite_seed") for result in (one, other)]
+    if None not in seeds and seeds[0] != seeds[1]:
+        raise InvalidOption(
+            f"Runs of different tasks can't be compared: {one.suite} was built from the suite seeds "
+            f"{seeds[0]} and {seeds[1]}."
+        )
+    known = {task.id: task for task in one.tasks}
+    for task in other.tasks:
+        if task.id in known and known[task.id].end_states != task.end_states:
+            raise InvalidOption(
+                f"Runs of different tasks can't be compared: {task.id} does not allow the same end states in both."
+            )
 
 
 def p_text(p: float | None) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import floor as rounded_down
+from math import fsum
 from typing import Any
 
 from tbadapters.core import statistics as stats
@@ -12,14 +14,22 @@ from tbadapters.core.records import AttemptRecord
 from tbadapters.core.statistics import Count, Interval, Tally
 
 COVERAGE_FLOOR = 0.95
+_ROUNDING = 1e-9  # of trials: 19 of 20 are 95 %, however the product is rounded
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many of the planned trials have a verdict."""
+    """How many of the planned trials have a verdict.
+
+    Attributes:
+        planned: Planned trials.
+        valid: Those of them that have a verdict.
+        floor: The least share of them that allows a headline.
+    """
 
     planned: int
     valid: int
+    floor: float = COVERAGE_FLOOR
 
     @property
     def missing(self) -> int:
@@ -33,8 +43,14 @@ class Coverage:
 
     @property
     def sufficient(self) -> bool:
-        """Whether a headline may be printed: at least ``COVERAGE_FLOOR`` of the planned trials are valid."""
-        return self.share >= COVERAGE_FLOOR
+        """Whether a headline may be printed: at least ``floor`` of the planned trials are valid."""
+        return self.valid >= self.floor * self.planned - _ROUNDING and self.valid > 0
+
+    @property
+    def shortfall(self) -> str:
+        """Why no headline is printed, in words."""
+        share = rounded_down(1000 * self.share) / 10  # never rounded up to what is needed
+        return f"only {share:.1f}% of the planned trials have a verdict, {100 * self.floor:g}% are needed"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the coverage as JSON-like data."""
@@ -126,6 +142,7 @@ class Figures:
     observed_all: TaskCount
     solved_at_least_once: TaskCount
     retention: Amount
+    cost_per_trial: Amount
     cost_per_success: Amount
     cost_per_reliable_task: Amount
     tokens_per_success: Amount
@@ -143,6 +160,7 @@ class Figures:
             "observed k/k": self.observed_all,
             "solved at least once": self.solved_at_least_once,
             "retention": self.retention,
+            "cost per trial": self.cost_per_trial,
             "cost per success": self.cost_per_success,
             "cost per reliable task": self.cost_per_reliable_task,
             "tokens per success": self.tokens_per_success,
@@ -164,13 +182,16 @@ class Figures:
         return data
 
 
-def figures(tallies: Sequence[Tally], records: Sequence[AttemptRecord], k: int) -> Figures:
+def figures(
+    tallies: Sequence[Tally], records: Sequence[AttemptRecord], k: int, *, floor: float = COVERAGE_FLOOR
+) -> Figures:
     """Return the figures of tasks.
 
     Args:
         tallies: One a task.
         records: The deciding attempts of these tasks' trials, for cost and tokens.
         k: Planned trials a task.
+        floor: The least share of planned trials with a verdict that allows a headline.
     """
     valid = [r for r in records if r.passed is not None]
     passed = sum(1 for r in valid if r.passed)
@@ -178,12 +199,13 @@ def figures(tallies: Sequence[Tally], records: Sequence[AttemptRecord], k: int) 
     cost, tokens = known_cost(valid), total_usage(valid).total_tokens
     ks = range(1, k + 1)
     return Figures(
-        coverage=Coverage(sum(t.planned for t in tallies), sum(t.valid for t in tallies)),
+        coverage=Coverage(sum(t.planned for t in tallies), sum(t.valid for t in tallies), floor),
         k=k,
         pass_at_1=_rate(stats.task_rate, tallies),
         observed_all=_observed_all(tallies),
         solved_at_least_once=_solved(tallies),
         retention=Amount(stats.retention(tallies), "ratio"),
+        cost_per_trial=Amount(_ratio(cost, len(valid)), "USD", cost is not None),
         cost_per_success=Amount(_ratio(cost, passed), "USD", cost is not None),
         cost_per_reliable_task=Amount(_ratio(cost, reliable.count), "USD", cost is not None),
         tokens_per_success=Amount(_ratio(tokens or None, passed), "tokens", tokens > 0),
@@ -213,7 +235,7 @@ def known_cost(records: Sequence[AttemptRecord]) -> float | None:
     """Return the US dollars of all attempts together; None where one of them is unknown, or without attempts."""
     costs = [r.cost for r in records]
     known = stats.known(costs)
-    return sum(known) if known and len(known) == len(costs) else None
+    return fsum(known) if known and len(known) == len(costs) else None
 
 
 def _rate(of_task: Callable[[Tally], float | None], tallies: Sequence[Tally]) -> Rate:

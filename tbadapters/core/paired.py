@@ -12,6 +12,7 @@ from tbadapters.core.statistics import (
     all_passed,
     clustered_se,
     known,
+    mean,
     student_quantile,
     task_rate,
 )
@@ -74,6 +75,17 @@ def rate_difference(pairs: Sequence[TaskPair], *, seed: int = 0) -> Difference:
     else:
         p = flipped_p([pair.difference for pair in pairs], seed=seed)
     return _difference([pair.difference for pair in pairs], p)
+
+
+def rate_difference_bounds(a: Mapping[str, Tally], b: Mapping[str, Tally]) -> Interval | None:
+    """Return what the difference of pass@1 would be if all missing trials spoke for B, and if they spoke for A.
+
+    Over all tasks that were planned for both, those without a valid trial included; None without a common task.
+    """
+    common = [(a[task], b[task]) for task in a if task in b]
+    low = mean(known((task_rate(one.worst()) or 0.0) - (task_rate(two.best()) or 0.0) for one, two in common))
+    high = mean(known((task_rate(one.best()) or 0.0) - (task_rate(two.worst()) or 0.0) for one, two in common))
+    return None if low is None or high is None else Interval(low, high)
 
 
 def all_passed_difference(pairs: Sequence[TaskPair]) -> Difference:

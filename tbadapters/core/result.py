@@ -113,6 +113,7 @@ class RunResult:
         manifest: What the run folder says of versions and settings.
         folder: The run folder, or None.
         stopped: Why the run ended early, or None.
+        coverage_floor: The least share of planned trials with a verdict that allows a headline.
     """
 
     suite: str
@@ -126,6 +127,7 @@ class RunResult:
     manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
     folder: Path | None = None
     stopped: str | None = None
+    coverage_floor: float = COVERAGE_FLOOR
 
     def __post_init__(self) -> None:
         place = {task.id: number for number, task in enumerate(self.tasks)}
@@ -267,10 +269,7 @@ class RunResult:
         found, rate = self.coverage, self.figures.pass_at_1
         if not found.sufficient or rate.value is None:
             limits = rate.bounds or Interval(0.0, 1.0)
-            return (
-                f"No headline: only {found.share:.1%} of the planned trials have a verdict ({COVERAGE_FLOOR:.0%} are "
-                f"needed); pass@1 lies between {limits.low:.1%} and {limits.high:.1%}."
-            )
+            return f"No headline: {found.shortfall}; pass@1 lies between {limits.low:.1%} and {limits.high:.1%}."
         span = f" (95% interval {rate.interval.low:.1%} to {rate.interval.high:.1%})" if rate.interval else ""
         every = self.observed_all
         return (
@@ -318,7 +317,7 @@ class RunResult:
     def _figures(self, tasks: Sequence[TaskInfo]) -> Figures:
         results = [self.by_task[task.id] for task in tasks]
         records = [record for result in results for record in result.trials]
-        return figures([result.tally for result in results], records, self.trials_per_task)
+        return figures([result.tally for result in results], records, self.trials_per_task, floor=self.coverage_floor)
 
     def price_bases(self) -> dict[str, str | None]:
         """Return for each model whose price was taken, None where it has none."""

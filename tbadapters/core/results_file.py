@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from tbadapters.core.figures import COVERAGE_FLOOR, known_cost, total_usage
+from tbadapters.core.figures import known_cost, total_usage
 from tbadapters.core.records import AttemptRecord
 
 if TYPE_CHECKING:
@@ -28,7 +28,11 @@ def result_dict(result: RunResult) -> dict[str, Any]:
         "abandoned": result.abandoned,
         "headline": result.headline,
         "notes": list(result.notes),
-        "coverage": result.coverage.to_dict() | {"floor": COVERAGE_FLOOR, "sufficient": result.coverage.sufficient},
+        "coverage": result.coverage.to_dict()
+        | {
+            "floor": result.coverage.floor,
+            "sufficient": result.coverage.sufficient,
+        },
         "figures": result.figures.to_dict(every_k=True),
         "by_tag": {
             tag: {"tasks": found.observed_all.of, "coverage": found.coverage.to_dict(), "figures": found.to_dict()}

@@ -8,6 +8,7 @@ from synthetic_runs import result_of, seeded_result
 
 from tbadapters.core.comparison import Comparison, p_text
 from tbadapters.core.errors import InvalidOption
+from tbadapters.core.result import TaskInfo
 
 T, F, N = True, False, None
 
@@ -44,7 +45,20 @@ def test_only_common_tasks_with_verdicts_count():
     """Tasks that one agent has no verdict of are left out of the pairs, not counted as failed."""
     (pair,) = two([[T, T], [N, N], [T, T]], [[F, F], [F, F], [F, F]]).pairs
     assert [task.task for task in pair.tasks] == ["bank/t0", "bank/t2"]
-    assert "fewer than 95%" in pair.sentence
+
+
+def test_too_little_coverage_gives_no_headline():
+    """Where one run lacks verdicts, neither agent is called better; the bounds of their difference are given."""
+    comparison = two([[T, T], [N, N], [T, T]], [[F, F], [F, F], [F, F]])
+    (pair,) = comparison.pairs
+    assert pair.sentence == (
+        "No headline for A and B (A: only 66.6% of the planned trials have a verdict, 95% are needed); pass@1 of A less "
+        "that of B lies between +66.7 and +100.0 points."
+    )
+    assert comparison.to_dict()["pairs"][0]["bounds"] == pytest.approx([2 / 3, 1])
+    assert comparison.to_dict()["pairs"][0]["sufficient"] is False
+    lowered = {name: replace(result, coverage_floor=0.6) for name, result in comparison.results.items()}
+    assert Comparison(lowered).sentences[0].startswith("A and B can't be told apart on pass@1 (difference 100.0 points")
 
 
 def test_no_common_task():
@@ -105,12 +119,17 @@ def test_pair_by_name():
 
 
 def test_what_cannot_be_compared_is_refused():
-    """One run alone, and runs of different suites, are refused in one sentence."""
+    """One run alone, and runs of different suites or tasks, are refused in one sentence."""
     one = result_of([[T]])
     with pytest.raises(InvalidOption, match="at least 2"):
         Comparison({"A": one})
     with pytest.raises(InvalidOption, match="bank, shop"):
         Comparison({"A": one, "B": replace(one, suite="shop")})
+    seeds = [replace(one, manifest={"settings": {"suite_seed": seed}}) for seed in (0, 7)]
+    with pytest.raises(InvalidOption, match="suite seeds 0 and 7"):
+        Comparison({"A": seeds[0], "B": seeds[1]})
+    with pytest.raises(InvalidOption, match="bank/t0 does not allow the same end states"):
+        Comparison({"A": one, "B": replace(one, tasks=(TaskInfo("bank/t0", (), {"closed": ()}),))})
 
 
 @pytest.mark.parametrize(

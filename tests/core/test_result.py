@@ -85,12 +85,16 @@ def test_missing_trials_are_shown():
 
 @pytest.mark.parametrize(("missing", "refused"), [(2, False), (3, True)])
 def test_headline_is_refused_below_the_floor(missing, refused):
-    """Below 95 % of the planned trials no headline is given, but the bounds of pass@1 are."""
+    """Below 95 % of the planned trials, or another floor, no headline is given, but the bounds of pass@1 are."""
     rows = [[T] * 20, [T] * (20 - missing) + [N] * missing]
     found = result_of(rows)
     assert found.headline.startswith("No headline") is refused
     assert found.to_dict()["coverage"]["sufficient"] is not refused
     assert ("between 92.5% and 100.0%" in found.headline) is refused
+    lowered = replace(found, coverage_floor=0.9)
+    assert lowered.headline.startswith("pass@1 is 100.0%")
+    assert lowered.to_dict()["coverage"]["floor"] == 0.9
+    assert "100% are needed" in replace(found, coverage_floor=1.0).headline
 
 
 def test_headline_of_nothing():
@@ -153,7 +157,8 @@ def test_results_are_json_with_the_documented_top():
     assert {"suite", "agent", "trials_per_task", "coverage", "figures", "by_tag", "tasks", "trials"} <= set(data)
     assert list(data["figures"]) == [
         "pass@1", "pass@k (unbiased)", "pass^k (unbiased)", "pass^k (plug-in)", "observed k/k",
-        "solved at least once", "retention", "cost per success", "cost per reliable task", "tokens per success",
+        "solved at least once", "retention", "cost per trial", "cost per success", "cost per reliable task",
+        "tokens per success",
     ]  # fmt: skip
     assert {"count", "of", "rate", "undetermined", "interval", "bounds"} <= set(data["figures"]["observed k/k"])
     assert set(data["figures"]["pass@k (unbiased)"]["by_k"]) == {"1", "2", "3", "4", "5"}

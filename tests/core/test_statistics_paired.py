@@ -14,6 +14,7 @@ from tbadapters.core.paired import (
     holm,
     pair_tasks,
     rate_difference,
+    rate_difference_bounds,
 )
 from tbadapters.core.statistics import Tally
 
@@ -92,6 +93,27 @@ def test_only_common_tasks_are_paired():
     a = {"x": Tally(2, 2, 1), "y": Tally(2, 0, 0), "z": Tally(2, 2, 2)}
     b = {"z": Tally(2, 1, 0), "y": Tally(2, 2, 2), "x": Tally(2, 2, 0)}
     assert [pair.task for pair in pair_tasks(a, b)] == ["x", "z"]
+
+
+def masked(chance, row):
+    return [None if chance.random() < 0.3 else outcome for outcome in row]
+
+
+def tally(row):
+    return Tally(len(row), sum(outcome is not None for outcome in row), row.count(True))
+
+
+@given(
+    st.lists(st.tuples(*[st.lists(st.booleans(), min_size=3, max_size=3)] * 2), min_size=1, max_size=6), st.randoms()
+)
+def test_bounds_hold_the_difference_of_the_full_data(rows, chance):
+    """Whichever trials are missing, the difference of pass@1 on the full data lies within its bounds."""
+    a, b = ({str(i): row[agent] for i, row in enumerate(rows)} for agent in (0, 1))
+    truth = rate_difference(pair_tasks(*({task: tally(row) for task, row in x.items()} for x in (a, b)))).value
+    seen = [{task: tally(masked(chance, row)) for task, row in x.items()} for x in (a, b)]
+    low, high = rate_difference_bounds(*seen)
+    assert low - 1e-12 <= truth <= high + 1e-12
+    assert rate_difference_bounds({"x": Tally(1, 1, 1)}, {"y": Tally(1, 1, 1)}) is None
 
 
 def test_all_passed_difference_leaves_out_the_undetermined():
