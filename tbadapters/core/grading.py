@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from tbadapters.core.judge import Judge, NoJudge
 from tbadapters.core.messages import Message
 from tbadapters.core.state import Effect, State
 from tbadapters.core.tools import ToolCall
@@ -86,12 +87,21 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What an attempt left behind, for the grader."""
+    """What an attempt left behind, for the grader.
+
+    Attributes:
+        initial: The records before the agent touched them.
+        final: The records that it left.
+        tool_calls: The executed tool calls.
+        messages: What user and agent said to each other.
+        judge: Whom to ask yes/no questions about what was said: ``await evidence.judge.ask(text, question)``.
+    """
 
     initial: State
     final: State
     tool_calls: tuple[ToolCall, ...]
     messages: tuple[Message, ...]
+    judge: Judge = field(default_factory=NoJudge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,5 +141,6 @@ class Grader(Protocol):
 
         Raises:
             GraderFault: no verdict can be reached (a golden action errors, a test function fails to run).
+            JudgeFault: the judge that it asked could not decide.
         """
         ...

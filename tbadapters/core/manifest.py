@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from tbadapters.core.cost import price_table_version
+from tbadapters.core.figures import COVERAGE_FLOOR
 from tbadapters.core.result import TaskInfo
 from tbadapters.core.suite import Suite
 from tbadapters.core.trial import TrialPlan
 
 SCHEMA = "tbadapters.manifest/1"
+_LATER = frozenset({"needs_judge", "max_user_replies", "context"})  # fields of tasks that the first manifests lack
 NAMED_PACKAGES = (
     "tbadapters",
     "anyio",
@@ -46,13 +48,25 @@ def versions() -> dict[str, str]:
 def suite_digest(suite: Suite) -> str:
     """Return a digest of all that decides a trial of the suite: tasks, policy, tools."""
     content = {
-        "tasks": [asdict(task) for task in suite.tasks],
+        "tasks": [_decisive(asdict(task)) for task in suite.tasks],
         "policy": suite.policy,
-        "tools": [[t.name, t.description, t.parameters, t.needs_approval] for t in suite.tool_list],
+        "tools": [
+            [t.name, t.description, t.parameters, t.needs_approval, *(["ends_turn"] if t.ends_turn else [])]
+            for t in suite.tool_list
+        ],
         "version": suite.version,
     }
     text = json.dumps(content, sort_keys=True, default=_text)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _decisive(task: dict[str, Any]) -> dict[str, Any]:
+    """Return a task without what it says nothing of: a field that is new here must not part a run from its folder."""
+
+    def told(fields: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: v for name, v in fields.items() if name not in _LATER or not (v is None or v is False)}
+
+    return told(task) | {"user": told(task["user"])}
 
 
 def _text(value: object) -> str:
@@ -80,7 +94,9 @@ def _from_anywhere(source: str | None) -> str | None:
     return str(Path(source).resolve()) if source and source.endswith(".py") else source
 
 
-def manifest(plan: TrialPlan, settings: Mapping[str, Any], *, name: str) -> dict[str, Any]:
+def manifest(
+    plan: TrialPlan, settings: Mapping[str, Any], *, name: str, coverage_floor: float | None = None
+) -> dict[str, Any]:
     """Return a run's manifest as JSON-like data; ``name`` is what tables and folders call the agent."""
     return {
         "schema": SCHEMA,
@@ -90,6 +106,7 @@ def manifest(plan: TrialPlan, settings: Mapping[str, Any], *, name: str) -> dict
         "notes": list(plan.suite.notes),
         "tasks": [TaskInfo.of(task).to_dict() for task in plan.suite.tasks],
         "prices": {model: price.to_dict() for model, price in plan.prices.items()},
+        "coverage_floor": COVERAGE_FLOOR if coverage_floor is None else coverage_floor,
         "retries": asdict(plan.retries),
         "versions": versions(),
         "price_table": price_table_version(),

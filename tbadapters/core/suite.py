@@ -39,11 +39,13 @@ class UserBrief:
         goal: What the user wants, in one sentence; shown to an LLM user.
         facts: What it tells when asked, never before.
         declines: Words or short phrases, lower case; a proposal of the agent that contains one is declined.
+        context: What the user wants and knows as free text, where a suite has no more than that.
     """
 
     goal: str
     facts: tuple[UserFact, ...] = ()
     declines: tuple[str, ...] = ()
+    context: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class Task:
         history: Messages from before the trial begins.
         instructions: The task's own policy instead of the suite's, where it has one.
         needs_asking: Topics of the facts that can't be found in the records, in the order in which a good agent asks.
+        needs_judge: Whether its grader asks a judge; such a task is not planned where no judge is given.
+        max_user_replies: Messages of the user after the opening at most, by the ``thinkingbox`` protocol; None for 10.
     """
 
     id: str
@@ -71,6 +75,8 @@ class Task:
     history: tuple[Message, ...] = ()
     instructions: str | None = None
     needs_asking: tuple[str, ...] = ()
+    needs_judge: bool = False
+    max_user_replies: int | None = None
 
 
 @dataclass(frozen=True)

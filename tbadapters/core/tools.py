@@ -95,6 +95,8 @@ class Tool:
         parameters: JSON schema (an object schema) of its arguments.
         needs_approval: Whether a person must agree before it is executed.
         writes: Whether it may change the backend's state; None where unknown.
+        ends_turn: Whether calling it ends the conversation: the call is recorded, no sandbox executes it, and the
+            attempt is over.
         runner: The attempt that it is bound to. None: the attempt that runs in the current context.
     """
 
@@ -103,6 +105,7 @@ class Tool:
     parameters: Mapping[str, Any]
     needs_approval: bool = False
     writes: bool | None = None
+    ends_turn: bool = False
     runner: RunningAttempt | None = field(default=None, repr=False, compare=False)
 
     def bound(self, runner: RunningAttempt) -> Tool:
