@@ -64,6 +64,7 @@ class Campaign:
     seed: int = 0
     max_cost: float | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)
+    coverage_floor: float | None = None
     out: Folder | None = None
     resume: Folder | None = None
     progress: Literal["auto", "on", "off"] = "auto"
@@ -153,10 +154,12 @@ class Campaign:
             folder = Path(self.resume)
             before = load_manifest(folder)
             check_resume(folder, now)
+            if self.coverage_floor is not None:  # a way to read what was run, not a part of it: it may change
+                write_manifest(folder, before | {"coverage_floor": self.coverage_floor})
             return before.get("name") or plan.adapter.name, folder
         shown = name or plan.adapter.name
         folder = new_folder(Path(self.out or DEFAULT_OUT), plan.suite.name, shown)
-        write_manifest(folder, manifest(plan, now, name=shown))
+        write_manifest(folder, manifest(plan, now, name=shown, coverage_floor=self.coverage_floor))
         return shown, folder
 
     def _announcement(self, run: Run) -> RunPlanned:

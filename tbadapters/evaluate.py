@@ -32,6 +32,7 @@ class Options(TypedDict, total=False):
     seed: int
     max_cost: float | None
     prices: Mapping[str, Price] | None
+    coverage_floor: float | None
     out: Folder | None
     progress: Literal["auto", "on", "off"]
     on_event: OnEvent | None
@@ -51,6 +52,7 @@ async def evaluate(
     seed: int = 0,
     max_cost: float | None = None,
     prices: Mapping[str, Price] | None = None,
+    coverage_floor: float | None = None,
     out: Folder | None = None,
     resume: Folder | None = None,
     progress: Literal["auto", "on", "off"] = "auto",
@@ -72,6 +74,7 @@ async def evaluate(
         seed: For whatever draws at random, such as scripted stand-ins.
         max_cost: US dollars at which no further trial is begun; what is under way is finished.
         prices: The user's own prices by model name, beside the price table's.
+        coverage_floor: The least share of planned trials with a verdict that allows a headline; None for 0.95.
         out: The folder in which the run's folder is made; None for ``runs``.
         resume: A run folder: only its trials without a verdict are run. Settings must be those it was started with.
         progress: ``"auto"`` shows progress on standard error where it is a terminal, and the plan in any case.
@@ -89,7 +92,7 @@ async def evaluate(
     campaign = Campaign(
         {None: agent}, suite=suite, tasks=tasks, trials=trials, concurrency=concurrency, limits=limits,
         retries=retries, user=user, instructions=instructions, seed=seed, max_cost=max_cost, prices=prices or {},
-        out=out, resume=resume, progress=progress, on_event=on_event,
+        coverage_floor=coverage_floor, out=out, resume=resume, progress=progress, on_event=on_event,
     )  # fmt: skip
     (result,) = await campaign.run()
     return result

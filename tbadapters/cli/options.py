@@ -33,6 +33,10 @@ MaxCostOption = Annotated[float | None, typer.Option(help="US dollars at which n
 PriceOption = Annotated[
     list[str] | None, typer.Option("--price", help="model=input,cached,output in US dollars per million tokens.")
 ]
+FloorOption = Annotated[
+    float | None,
+    typer.Option("--coverage-floor", help="Share of planned trials with a verdict that allows a headline (0.95)."),
+]
 LimitOption = Annotated[
     list[str] | None, typer.Option("--limit", help="A limit of one trial, such as seconds=120 or tool_calls=40.")
 ]

@@ -14,6 +14,7 @@ from tbadapters.campaign import Campaign
 from tbadapters.cli.app import INTERRUPTED, STOPPED, app
 from tbadapters.cli.options import (
     ConcurrencyOption,
+    FloorOption,
     InstructionsOption,
     LimitOption,
     MaxCostOption,
@@ -54,6 +55,7 @@ def run(
     resume: Annotated[Path | None, typer.Option(help="A run folder: run only its trials without a verdict.")] = None,
     max_cost: MaxCostOption = None,
     price: PriceOption = None,
+    coverage_floor: FloorOption = None,
     limit: LimitOption = None,
     instructions: InstructionsOption = None,
     progress: ProgressOption = "auto",
@@ -80,6 +82,7 @@ def compare(
     out: OutOption = None,
     max_cost: MaxCostOption = None,
     price: PriceOption = None,
+    coverage_floor: FloorOption = None,
     limit: LimitOption = None,
     instructions: InstructionsOption = None,
     progress: ProgressOption = "auto",

@@ -22,6 +22,11 @@ def is_finite(value: Any, *, above: float) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and above < value < inf
 
 
+def is_share(value: Any) -> bool:
+    """Say whether a value is a number from 0 to 1."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What one trial may use; counted by the core, the same for every framework. None: no limit.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tbadapters.core.cost import Price
 from tbadapters.core.errors import InvalidOption
-from tbadapters.core.limits import Limits, Retries, is_finite, is_whole
+from tbadapters.core.limits import Limits, Retries, is_finite, is_share, is_whole
 from tbadapters.core.suite import Suite
 
 
@@ -31,7 +31,7 @@ def _are_prices(value: Any) -> bool:
     )
 
 
-_OPTIONAL = frozenset({"concurrency", "max_cost", "out", "resume", "on_event"})
+_OPTIONAL = frozenset({"concurrency", "coverage_floor", "max_cost", "out", "resume", "on_event"})
 _RULES = {
     "suite": _Rule(lambda v: isinstance(v, Suite) or _is_folder(v), "a suite's name, the path of its file, or a Suite"),
     "trials": _Rule(lambda v: is_whole(v, 1), "a whole number of at least 1"),
@@ -43,6 +43,7 @@ _RULES = {
     "seed": _Rule(lambda v: isinstance(v, int) and not isinstance(v, bool), "a whole number"),
     "max_cost": _Rule(lambda v: is_finite(v, above=0), "a number of US dollars above 0, or None for no ceiling,"),
     "prices": _Rule(_are_prices, "a dict of model names to Price(input, cached_input, output)"),
+    "coverage_floor": _Rule(is_share, "a share of the planned trials from 0 to 1, such as 0.95,"),
     "out": _Rule(_is_folder, "the path of a folder"),
     "resume": _Rule(_is_folder, "the path of a run folder"),
     "progress": _one_of("auto", "on", "off"),
@@ -59,12 +60,19 @@ def check_options(options: Mapping[str, Any]) -> None:
     Raises:
         InvalidOption: the sentence names the option, its value and what is needed.
     """
-    for name, rule in _RULES.items():
-        value = options[name]
-        if value is None and name in _OPTIONAL:
-            continue
-        if not rule.fits(value):
-            raise InvalidOption(f"{name}={value!r}: {rule.needed} is needed.")
+    for name in _RULES:
+        check_option(name, options[name])
+
+
+def check_option(name: str, value: Any) -> None:
+    """Refuse a value of one option that makes no sense.
+
+    Raises:
+        InvalidOption: the sentence names the option, its value and what is needed.
+    """
+    rule = _RULES[name]
+    if not (value is None and name in _OPTIONAL) and not rule.fits(value):
+        raise InvalidOption(f"{name}={value!r}: {rule.needed} is needed.")
 
 
 def check_agents(agents: object) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 from pydantic import BaseModel, Field, NonNegativeFloat, PositiveInt, StrictStr, ValidationError
 
 from tbadapters.core.errors import UnusableFolder, describe
+from tbadapters.core.figures import COVERAGE_FLOOR
+from tbadapters.core.options import check_option
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.result import RunResult, TaskInfo
 from tbadapters.core.store import read_manifest, read_records
@@ -52,6 +54,7 @@ class _Manifest(BaseModel):
     notes: list[StrictStr] = []
     tasks: list[_Task] = Field(min_length=1)
     prices: dict[str, _Price] = {}
+    coverage_floor: float = Field(COVERAGE_FLOOR, ge=0, le=1)
 
 
 def load_manifest(folder: Path) -> dict[str, Any]:
@@ -70,14 +73,22 @@ def load_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def load_result(folder: str | PathLike[str]) -> RunResult:
+def load_result(folder: str | PathLike[str], *, coverage_floor: float | None = None) -> RunResult:
     """Return the result of a run folder, finished or not.
 
+    Args:
+        folder: The run folder.
+        coverage_floor: The least share of planned trials with a verdict that allows a headline; None: the run's own.
+
     Raises:
+        InvalidOption: the floor is not from 0 to 1.
         UnusableFolder: it is no run folder, or it is damaged.
     """
+    check_option("coverage_floor", coverage_floor)
     path = Path(folder)
     manifest = load_manifest(path)
+    if coverage_floor is not None:
+        manifest["coverage_floor"] = coverage_floor
     with undamaged(path):
         return result_of(path, manifest, read_records(path), stopped=stop_reason(path))
 
@@ -136,4 +147,5 @@ def result_of(
         manifest=manifest,
         folder=folder,
         stopped=stopped,
+        coverage_floor=manifest.get("coverage_floor", COVERAGE_FLOOR),
     )

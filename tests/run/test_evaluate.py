@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -509,3 +510,21 @@ async def test_broken_suite_grades_nobody(run, desk):
     task = replace(desk.tasks[0], expectation=Expectation((wrong,)))
     with pytest.raises(SuiteError, match="T-404"):
         await run(f"{AGENTS}:good", suite=replace(desk, tasks=(task,)))
+
+
+async def test_the_coverage_floor_stays_with_the_run(run):
+    """The coverage floor that a run was given decides its headline when it is read back, unless another is named."""
+
+    async def read(folder, **options):
+        return await to_thread.run_sync(partial(load_result, folder, **options))
+
+    found = await run(f"{AGENTS}:good", trials=1, coverage_floor=0.5)
+    assert found.coverage.floor == (await read(found.folder)).coverage.floor == 0.5
+    assert (await read(found.folder, coverage_floor=1.0)).coverage.floor == 1.0
+    again = await run(f"{AGENTS}:good", trials=1, resume=found.folder, coverage_floor=0.7)
+    assert again.coverage.floor == (await read(found.folder)).coverage.floor == 0.7
+    for floor in (1.5, -0.1, "all", True):
+        with pytest.raises(InvalidOption, match="coverage_floor"):
+            await read(found.folder, coverage_floor=floor)
+    with pytest.raises(InvalidOption, match=r"such as 0\.95"):
+        await run(f"{AGENTS}:good", coverage_floor=95)
