@@ -15,8 +15,8 @@ from typing import NoReturn
 
 import typer
 
+from tbadapters.core.abandoned import abandoned_tasks
 from tbadapters.core.errors import RunStopped, SuiteError, TbAdaptersError, UsageError, describe
-from tbadapters.core.event_loop import is_left
 from tbadapters.reports.text import visible
 
 DONE, CHECK_FAILED, USAGE, SUITE_WRONG, STOPPED, BUG, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def _leave(code: str | int | None) -> NoReturn:
     """Exit; an abandoned agent that still runs is ended with the process, whatever it holds."""
-    if is_left() and (code is None or isinstance(code, int)):
+    if abandoned_tasks() and (code is None or isinstance(code, int)):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code or DONE)

@@ -9,6 +9,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from tbadapters.core.abandoned import attempts_thread
+from tbadapters.core.context import running
+
 
 async def run_in_daemon_thread(function: Callable[..., Any], *args: Any) -> Any:
     """Call a sync function in a thread of its own, with the current context, and return what it returns.
@@ -25,13 +28,14 @@ async def run_in_daemon_thread(function: Callable[..., Any], *args: Any) -> Any:
     def call() -> None:
         outcome: tuple[Any, BaseException | None]
         try:
-            outcome = (context.run(function, *args), None)
+            with attempts_thread(attempt):
+                outcome = (context.run(function, *args), None)
         except BaseException as error:  # noqa: BLE001  (SystemExit too belongs to who waits)
             outcome = (None, error)
         with suppress(RuntimeError):  # the loop may be closed by now
             loop.call_soon_threadsafe(_tell, ended, outcome)
 
-    context = contextvars.copy_context()
+    context, attempt = contextvars.copy_context(), running.get()
     threading.Thread(target=call, name=f"tbadapters {getattr(function, '__name__', '')}", daemon=True).start()
     try:
         result, error = await asyncio.shield(ended)

@@ -12,11 +12,12 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from tbadapters.core.abandoned import abandon
+
 T = TypeVar("T")
 SETTLING = 2.0  # seconds that tasks have to end when the loop's work is done
 
 _kept: list[asyncio.Runner] = []
-_left: list[asyncio.Task[Any]] = []
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
@@ -54,11 +55,6 @@ def _close_kept() -> None:
         _kept.pop().close()
 
 
-def is_left() -> bool:
-    """Say whether a task outlived its loop's work and still does: it may hold whatever waits for it at exit."""
-    return any(not task.done() for task in _left)
-
-
 def _settled(loop: asyncio.AbstractEventLoop) -> bool:
     """Cancel what is left and give it a while; return whether all of it ended."""
     tasks = asyncio.all_tasks(loop)
@@ -69,5 +65,5 @@ def _settled(loop: asyncio.AbstractEventLoop) -> bool:
     _, pending = loop.run_until_complete(asyncio.wait(tasks, timeout=SETTLING))
     for task in pending:
         task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  (that it is left is known)
-    _left.extend(pending)  # kept alive with its loop: a task that is collected while pending is a bug elsewhere
+        abandon(task)
     return not pending

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from anyio import to_thread
+
+from tbadapters.core.workers import Workers
 
 THREADS_A_TRIAL = 4
 FEWEST = 32
@@ -32,7 +33,7 @@ class _Room:
 
     users: int
     size: int
-    executor: ThreadPoolExecutor
+    executor: Workers
     executor_before: Any
     tokens_before: float
     returns: bool
@@ -63,7 +64,7 @@ async def roomy_threads(trials: int) -> AsyncIterator[None]:
 
 
 def _furnish(loop: asyncio.AbstractEventLoop, wanted: int) -> _Room:
-    executor = ThreadPoolExecutor(wanted, thread_name_prefix="tbadapters")
+    executor = Workers(wanted)
     # asyncio offers a setter for the default executor, but no getter.
     returns = hasattr(loop, "_default_executor")
     before = getattr(loop, "_default_executor", None)

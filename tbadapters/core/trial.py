@@ -12,6 +12,7 @@ from typing import Literal, NoReturn
 
 import anyio
 
+from tbadapters.core.abandoned import abandon
 from tbadapters.core.agent import AgentAdapter, Approvals, TaskBrief
 from tbadapters.core.attempt import Attempt, Parties, end_reason, fault_record
 from tbadapters.core.context import TrialRef, running
@@ -44,7 +45,6 @@ log = get_logger(__name__)
 
 Commit = Callable[[AttemptRecord], Awaitable[None]]
 UserOf = Callable[[Task], SimulatedUser]
-_abandoned: set[asyncio.Task[None]] = set()
 MOMENT = 0.5  # seconds that a stopped agent has to end by itself before it is cancelled
 
 
@@ -222,22 +222,13 @@ async def _ended(talking: asyncio.Task[None], grace: float) -> None:
         await asyncio.wait({talking}, timeout=grace)
     finally:
         if not talking.done():
-            _abandoned.add(talking)
-            talking.add_done_callback(_abandoned.discard)
+            abandon(talking)
 
 
 def _heard(talking: asyncio.Task[None]) -> None:
     """Look at how an agent ended, so that asyncio does not complain that nobody did: what stopped it is known."""
     if not talking.cancelled():
         talking.exception()
-
-
-def abandoned_tasks() -> frozenset[asyncio.Task[None]]:
-    """Return the tasks of agents that did not end when they were cancelled, and have not ended since.
-
-    Whoever closes the event loop must not wait for them, and whoever ends the process may have to end them with it.
-    """
-    return frozenset(_abandoned)
 
 
 def _fault_of(talking: asyncio.Task[None], attempt: Attempt, provider_faults: ProviderFaults) -> Fault | None:

@@ -12,9 +12,9 @@ import pytest
 from trial_stage import Session, attempt_of, raising
 
 from tbadapters import Ended, Limits
+from tbadapters.core.abandoned import abandoned_tasks
 from tbadapters.core.agent import NeedsApproval
 from tbadapters.core.errors import AgentFault
-from tbadapters.core.trial import abandoned_tasks
 from tbadapters.testing import Faults, FixedPolicy, ScriptedModelServer
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tbadapters.core.event_loop import is_left, run_to_end
+from tbadapters.core.abandoned import abandoned_tasks
+from tbadapters.core.event_loop import run_to_end
 
 DATA = Path(__file__).parent.parent / "data"
 AGENT, DESK = f"{DATA / 'agents.py'}:undying", str(DATA / "desk.py")
@@ -61,4 +62,4 @@ def test_a_loop_ends_when_all_its_tasks_do():
     with pytest.raises(KeyError, match="own"):
         run_to_end(work())
     assert ended == [1]
-    assert not is_left()
+    assert not abandoned_tasks()
