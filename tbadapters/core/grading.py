@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tbadapters.core.judge import Judge, NoJudge
-from tbadapters.core.messages import Message
+from tbadapters.core.messages import Entry, Message
 from tbadapters.core.state import Effect, State
-from tbadapters.core.tools import ToolCall
+from tbadapters.core.tools import Change, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,7 @@ class Evidence:
         tool_calls: The executed tool calls.
         messages: What user and agent said to each other.
         judge: Whom to ask yes/no questions about what was said: ``await evidence.judge.ask(text, question)``.
+        transcript: What happened, in order: messages and tool calls as they followed each other.
     """
 
     initial: State
@@ -102,6 +103,7 @@ class Evidence:
     tool_calls: tuple[ToolCall, ...]
     messages: tuple[Message, ...]
     judge: Judge = field(default_factory=NoJudge)
+    transcript: tuple[Entry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,8 @@ class Verdict:
         effects: How the final state differs from the nearest allowed end state; empty for a pass.
         reasons: Plain sentences: what failed, a required fact that was not said.
         end_state: The name of the nearest allowed end state.
+        changes: What each tool call changed, by its index, where the sandbox can't tell and the grader found it out; it
+            is kept with the calls.
     """
 
     passed: bool | None
@@ -121,6 +125,7 @@ class Verdict:
     effects: tuple[Effect, ...] = ()
     reasons: tuple[str, ...] = ()
     end_state: str | None = None
+    changes: Mapping[int, tuple[Change, ...]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON-like data."""
