@@ -11,7 +11,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
@@ -21,16 +21,19 @@ from tbadapters.core.agent import ApprovalRequest, Approvals, Ended, NeedsApprov
 from tbadapters.core.context import TrialRef
 from tbadapters.core.conversation import Conversation, End
 from tbadapters.core.cost import Prices, cost_of
-from tbadapters.core.errors import AgentFault, Fault, GraderFault, LimitReached, SandboxFault, UserFault, boundary
+from tbadapters.core.errors import AgentFault, AttemptEnded, Fault, GraderFault, LimitReached, SandboxFault, boundary
 from tbadapters.core.grading import Evidence, Grader, Verdict
+from tbadapters.core.judge import Judge, Judgement, NoJudge, NotedJudge
 from tbadapters.core.limits import Limits
 from tbadapters.core.messages import Entry, Message, ModelRequest, Usage
 from tbadapters.core.plain import plain
-from tbadapters.core.records import AttemptRecord, FaultRecord, recordable
+from tbadapters.core.records import AttemptRecord, FaultRecord, Spent, recordable
 from tbadapters.core.sandbox import Sandbox
+from tbadapters.core.spending import collect_requests
 from tbadapters.core.state import State
 from tbadapters.core.tool_arguments import invalid_arguments
-from tbadapters.core.tools import Tool, ToolCall, ToolResult
+from tbadapters.core.tools import Change, Tool, ToolCall, ToolResult
+from tbadapters.core.user_side import UserSide
 from tbadapters.core.users import SimulatedUser
 
 BLOCKED_SECONDS = 15.0  # that a sync tool call waits for a sign of life from the event loop
@@ -46,6 +49,8 @@ class Parties:
         grader: The task's grader.
         conversation: The turns, by the suite's protocol.
         user: Who agrees to calls that need approval.
+        judge: Whom the grader may ask about what was said.
+        end_tools: Tools that end the conversation and that the sandbox need not know.
     """
 
     sandbox: Sandbox
@@ -53,6 +58,8 @@ class Parties:
     grader: Grader
     conversation: Conversation
     user: SimulatedUser
+    judge: Judge = field(default_factory=NoJudge)
+    end_tools: tuple[Tool, ...] = ()
 
 
 class Attempt:
@@ -77,6 +84,8 @@ class Attempt:
         self._transcript: list[Entry] = []
         self._calls: list[ToolCall] = []
         self._requests: list[ModelRequest] = []
+        self._user = UserSide(parties.conversation, parties.user, deadline=limits.user_seconds)
+        self._judge_requests: list[ModelRequest] = []
         self._calls_started = 0
         self._requests_started = 0
         self._approvals_asked = 0
@@ -84,7 +93,7 @@ class Attempt:
         self._user_turns = 0
         self._end: str | None = None
         self._closed = False
-        self._tools = {tool.name: tool for tool in parties.sandbox.tools}
+        self._tools = {tool.name: tool for tool in (*parties.sandbox.tools, *parties.end_tools)}
         # An agent's parallel calls overlap, but transactions on one backend can't.
         self._one_call = anyio.Lock()
         self._under_way = anyio.CancelScope()
@@ -100,7 +109,7 @@ class Attempt:
 
     def start(self) -> Message:
         """Return the user's opening message."""
-        return self._user_says(self._parties.conversation.start())
+        return self._user_says(self._user.start())
 
     async def answer(self, said: Said | NeedsApproval | Ended) -> Message | Approvals | None:
         """Take the agent's answer and return the user's next turn, or None where the conversation is over.
@@ -111,14 +120,15 @@ class Attempt:
         """
         # A session that answers without ever waiting would keep the loop from its own deadline.
         await anyio.lowlevel.checkpoint()
+        if isinstance(self.fault, AttemptEnded):  # the agent's code swallowed it and says something still
+            return None
         if isinstance(said, NeedsApproval):
             self._count_approvals(len(said.calls))
             return Approvals({call.id: await self._approve(call) for call in said.calls})
         self._transcript.append(Entry("agent", said.text))
         if isinstance(said, Ended):
             self._transcript.append(Entry("note", f"The agent ended the conversation: {said.reason}."))
-        with boundary(UserFault):
-            following = await self._parties.conversation.next(said)
+        following = await self._user.next(said)
         if isinstance(following, End):
             self._end = following.reason
             return None
@@ -137,8 +147,7 @@ class Attempt:
             raise self.stop(LimitReached("tool_calls", self.limits.tool_calls))
 
     async def _approve(self, call: ApprovalRequest) -> bool:
-        with boundary(UserFault):
-            agreed = await self._parties.user.approve(call)
+        agreed = await self._user.approve(call)
         data = {"tool": call.tool, "arguments": plain(call.arguments), "approved": agreed}
         self._transcript.append(Entry("approval", f"{'Approved' if agreed else 'Denied'}: {call.tool}", data))
         return agreed
@@ -152,6 +161,7 @@ class Attempt:
         unknown tool, invalid arguments and a tool's own error are results with ``is_error``: the agent may recover.
 
         Raises:
+            AttemptEnded: the call was one of an end-turn tool; it is recorded.
             Fault: the attempt is over: a limit is met, the sandbox died, or it ended earlier.
         """
         self._raise_if_stopped()
@@ -162,11 +172,14 @@ class Attempt:
         async with self._one_call:
             self._raise_if_stopped()
             began = time.perf_counter()
-            result = self._refused(name, given) or await self._executed(name, plain(given))
+            ends = name in self._tools and self._tools[name].ends_turn
+            result = ToolResult("") if ends else self._refused(name, given) or await self._executed(name, plain(given))
             shown = given if isinstance(given, dict) else {"": given}
             call = ToolCall(len(self._calls), name, shown, result, actor, time.perf_counter() - began)
             self._calls.append(call)
             self._transcript.append(Entry("tool_call", name, {"index": call.index}))
+            if ends:
+                raise self.stop(AttemptEnded(name))
         return result
 
     def call_sync(self, name: str, arguments: Mapping[str, Any], *, actor: str | None = None) -> ToolResult:
@@ -243,6 +256,11 @@ class Attempt:
         """US dollars so far; None where a model's price or a request's usage is unknown."""
         return cost_of(self._requests, self._prices)
 
+    @property
+    def user_seconds(self) -> float:
+        """Seconds that the agent has waited for the simulated user so far."""
+        return self._user.seconds
+
     def waiting_seconds(self) -> float:
         """Return how long the last model request has been under way, 0 where none is."""
         return 0.0 if self._waiting_since is None else time.monotonic() - self._waiting_since
@@ -273,6 +291,8 @@ class Attempt:
         """
         self.fault = fault or self.fault
         self._closed = True
+        if isinstance(self.fault, AttemptEnded):
+            self._end, self.fault = self.fault.code, None
         if await self._idle():
             return
         self._under_way.cancel()
@@ -298,15 +318,21 @@ class Attempt:
             with boundary(SandboxFault):
                 final = await self._parties.sandbox.state()
             messages = tuple(Message(e.text, e.kind) for e in self._transcript if e.kind in ("user", "agent"))
-            with boundary(GraderFault):
-                evidence = Evidence(self._parties.initial, final, tuple(self._calls), messages)
+            with boundary(GraderFault), collect_requests(self._judge_requests):
+                judge = NotedJudge(self._parties.judge, self._judged)
+                said = tuple(self._transcript)
+                evidence = Evidence(self._parties.initial, final, tuple(self._calls), messages, judge, said)
                 verdict = await self._parties.grader.grade(evidence)
+                self._calls = [_with_changes(call, verdict.changes) for call in self._calls]
                 if self.fault is None or verdict.passed is None:
                     return verdict
                 return replace(verdict, passed=False, reward=0.0, reasons=(*verdict.reasons, str(self.fault)))
         except Fault as fault:
             self.fault = fault
             return None
+
+    def _judged(self, judgement: Judgement) -> None:
+        self._transcript.append(Entry("judgement", str(judgement), judgement.to_dict()))
 
     def record(
         self, verdict: Verdict | None, seconds: Mapping[str, float], *, abandoned: bool = False
@@ -324,10 +350,19 @@ class Attempt:
             tool_calls=tuple(self._calls),
             requests=tuple(self._requests),
             cost=self.cost,
+            user=Spent.of(self._user.requests, self._prices),
+            judge=Spent.of(self._judge_requests, self._prices),
             seconds=seconds,
             abandoned=abandoned,
         )
         return recordable(record)
+
+
+def _with_changes(call: ToolCall, found: Mapping[int, tuple[Change, ...]]) -> ToolCall:
+    """Return the call with what the grader found that it changed, where the sandbox could not tell."""
+    if call.result.changes is not None or call.index not in found:
+        return call
+    return replace(call, result=replace(call.result, changes=found[call.index]))
 
 
 def _late() -> AgentFault:

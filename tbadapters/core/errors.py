@@ -6,6 +6,7 @@
     │   ├── UnknownAgentType       an object that no adapter accepts
     │   ├── UnimportableAgent      a "module:attr" or "file.py:attr" that can't be imported
     │   ├── ForeignTools           an agent brings tools that are not the suite's
+    │   ├── ToolsDiffer            tasks with different tools are given an agent that is built once
     │   ├── MissingFramework       an extra is not installed
     │   ├── InvalidOption          an option's value makes no sense
     │   ├── UnusableFolder         a run folder can't be written, read, or is in use
@@ -15,7 +16,8 @@
     ├── RunStopped                 the run can't go on (quota, key, model, cost); what is finished is kept
     └── Fault                      something went wrong inside one attempt; its type says who owns it
         ├── AgentFault             graded all the same: a failed trial
-        │   └── LimitReached       a limit of the trial was met
+        │   ├── LimitReached       a limit of the trial was met
+        │   └── AttemptEnded       the agent called an end-turn tool: the way out of its code, and no fault in the end
         ├── ProviderFault          a model endpoint failed: another attempt
         │   └── AccessFault        quota, key or model: another attempt can't help, the run is stopped
         ├── SandboxFault           the backend failed
@@ -72,6 +74,18 @@ class UnimportableAgent(UsageError):
 
 class ForeignTools(UsageError):
     """Raised when an agent brings tools that are not the suite's, and its author did not say what to do with them."""
+
+
+class ToolsDiffer(UsageError):
+    """Raised when an agent that is built once is given tasks that have different tools."""
+
+    def __init__(self, suite: str, parts: Iterable[str]) -> None:
+        names = list(parts)
+        super().__init__(
+            f"The tasks of {suite!r} have different tools, so its agent must be built for each attempt: "
+            f"evaluate(factory(make), ...) with `def make(tools): return <the agent with these tools>`; "
+            f"or run one part with any agent, such as suite={names[0]!r} (the parts are {', '.join(names)})."
+        )
 
 
 class MissingFramework(UsageError):
@@ -142,6 +156,16 @@ class LimitReached(AgentFault):
 
     def __init__(self, limit: str, allowed: float) -> None:
         super().__init__(f"The trial's limit of {allowed:g} {limit} is reached.", code=limit)
+
+
+class AttemptEnded(AgentFault):
+    """Raised when the agent calls an end-turn tool, to lead out of its code as a limit does.
+
+    It is no fault: the attempt is graded as it is, and its record holds none.
+    """
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(f"{tool} ended the conversation.", code="end_turn_tool")
 
 
 class ProviderFault(Fault):

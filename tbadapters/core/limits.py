@@ -9,7 +9,7 @@ from typing import Any
 from tbadapters.core.errors import InvalidOption
 
 _COUNTS = frozenset({"model_requests", "tool_calls", "user_turns", "tokens"})
-_DEADLINES = frozenset({"grace", "setup_seconds", "grading_seconds"})
+_DEADLINES = frozenset({"grace", "setup_seconds", "user_seconds", "grading_seconds"})
 
 
 def is_whole(value: Any, least: int) -> bool:
@@ -37,9 +37,10 @@ class Limits:
         user_turns: Messages of the user, the opening included.
         tokens: Input and output tokens of all model requests.
         cost: US dollars, where the models' prices are known.
-        seconds: Wall time of an attempt from opening its session to its last answer.
+        seconds: Wall time of an attempt from opening its session to its last answer, but for the simulated user's.
         grace: Seconds that a cancelled agent has to end; after it the attempt is abandoned.
         setup_seconds: Deadline for opening the sandbox and the session.
+        user_seconds: Deadline for one answer of the simulated user.
         grading_seconds: Deadline for the final state and the verdict.
     """
 
@@ -51,6 +52,7 @@ class Limits:
     seconds: float | None = 300.0
     grace: float = 5.0
     setup_seconds: float = 60.0
+    user_seconds: float = 120.0
     grading_seconds: float = 60.0
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import Any
 
 from tbadapters.core.cost import price_table_version
 from tbadapters.core.figures import COVERAGE_FLOOR
+from tbadapters.core.limits import Limits
+from tbadapters.core.plain import plain
 from tbadapters.core.result import TaskInfo
 from tbadapters.core.suite import Suite
 from tbadapters.core.trial import TrialPlan
@@ -56,6 +58,8 @@ def suite_digest(suite: Suite) -> str:
         ],
         "version": suite.version,
     }
+    if suite.parts:
+        content["parts"] = [[part.name, suite_digest(replace(part, tasks=()))] for part in suite.parts]
     text = json.dumps(content, sort_keys=True, default=_text)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -82,11 +86,16 @@ def settings(plan: TrialPlan, *, trials: int, user: str) -> dict[str, Any]:
         "suite_seed": plan.suite.seed,
         "suite_digest": suite_digest(plan.suite),
         "trials": trials,
-        "limits": asdict(plan.limits),
+        "limits": _told_limits(plan.limits),
         "user": user,
         "instructions": plan.instructions,
         "seed": plan.seed,
     }
+
+
+def _told_limits(limits: Limits) -> dict[str, Any]:
+    """Return limits, without one that the first manifests lack where it is as it was before there was any."""
+    return {n: v for n, v in asdict(limits).items() if n != "user_seconds" or v != Limits().user_seconds}
 
 
 def _from_anywhere(source: str | None) -> str | None:
@@ -103,6 +112,7 @@ def manifest(
         "name": name,
         "settings": dict(settings),
         "suite_source": _from_anywhere(plan.suite.source),
+        "suite_options": dict(plan.suite.options),
         "notes": list(plan.suite.notes),
         "tasks": [TaskInfo.of(task).to_dict() for task in plan.suite.tasks],
         "prices": {model: price.to_dict() for model, price in plan.prices.items()},

@@ -60,12 +60,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One request that the agent made to a model.
+    """One request that the agent, the simulated user or the judge made to a model.
 
     Attributes:
         model: The model's name as the provider reports it (or as it was asked for).
         usage: Its tokens, or None where the provider reported none.
-        actor: The sub-agent that asked, or None for the agent itself.
+        actor: The sub-agent that asked, or None for the agent itself; None for user and judge.
         fault: One line about a provider's fault, or None.
     """
 
@@ -89,10 +89,10 @@ class Entry:
     """One line of an attempt's transcript, in the order in which things happened.
 
     ``kind`` is ``user``, ``agent``, ``tool_call`` (``data["index"]`` points into the tool calls), ``model_request``,
-    ``approval`` or ``note``.
+    ``approval``, ``judgement`` (``data`` is a ``Judgement``) or ``note``.
     """
 
-    kind: Literal["user", "agent", "system", "tool_call", "model_request", "approval", "note"]
+    kind: Literal["user", "agent", "system", "tool_call", "model_request", "approval", "judgement", "note"]
     text: str = ""
     data: Mapping[str, Any] | None = None
 

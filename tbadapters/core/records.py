@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tbadapters.core.cost import Prices, cost_nothing, cost_of
 from tbadapters.core.errors import describe
 from tbadapters.core.grading import Verdict
+from tbadapters.core.judge import Judgement
 from tbadapters.core.messages import Entry, Message, ModelRequest, Usage
 from tbadapters.core.plain import plain
 from tbadapters.core.state import Effect
 from tbadapters.core.tools import Change, ToolCall, ToolResult
 
-CLEAN_ENDS = frozenset({"settled", "agent_ended"})
+CLEAN_ENDS = frozenset({"settled", "agent_ended", "end_turn_tool"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,39 @@ class FaultRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """What the simulated user or the judge spent in an attempt, apart from the agent.
+
+    Attributes:
+        requests: Its model requests.
+        cost: US dollars; None where a price is unknown, 0.0 where no model was asked.
+    """
+
+    requests: tuple[ModelRequest, ...] = ()
+    cost: float | None = 0.0
+
+    @classmethod
+    def of(cls, requests: Iterable[ModelRequest], prices: Prices) -> Spent:
+        """Return what these requests come to."""
+        known = tuple(requests)
+        return cls(known, 0.0 if cost_nothing(known) else cost_of(known, prices))
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all requests together."""
+        return sum((r.usage for r in self.requests if r.usage), Usage())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-like data; ``from_dict`` reads it."""
+        return {"requests": [r.to_dict() for r in self.requests], "cost": self.cost}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any] | None) -> Spent:
+        """Return what ``to_dict`` wrote; nothing where the record is older than such spending."""
+        return cls(tuple(map(_request, data["requests"])), data["cost"]) if data else cls()
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptRecord:
     """One attempt at a trial.
 
@@ -37,14 +72,17 @@ class AttemptRecord:
         task: The task's id.
         index: The trial's index, from 0.
         attempt: The attempt's number, from 0; more than one only after an infrastructure fault.
-        end_reason: ``settled`` (the user was satisfied or told no), ``agent_ended``, ``user_gave_up``, the name of a
-            limit (``seconds``, ``tool_calls``, ...), ``agent_error``, or ``fault``.
+        end_reason: ``settled`` (the user was satisfied or told no), ``agent_ended``, ``end_turn_tool`` (the agent called
+            one), ``user_gave_up``, ``max_user_replies``, the name of a limit (``seconds``, ``tool_calls``, ...),
+            ``agent_error``, or ``fault``.
         verdict: The grader's, or None where the attempt ended in an infrastructure fault.
         fault: What ended it, or None.
         transcript: What happened, in order.
         tool_calls: The executed tool calls.
         requests: The agent's model requests.
-        cost: US dollars of the requests, or None where a price is unknown.
+        cost: US dollars of the agent's requests, or None where a price is unknown.
+        user: What the simulated user spent.
+        judge: What the judge spent.
         seconds: Wall time of the phases (``setup``, ``agent``, ``grading``) and the ``total``.
         abandoned: Whether the agent did not end when it was cancelled.
     """
@@ -59,6 +97,8 @@ class AttemptRecord:
     tool_calls: tuple[ToolCall, ...] = ()
     requests: tuple[ModelRequest, ...] = ()
     cost: float | None = None
+    user: Spent = Spent()
+    judge: Spent = Spent()
     seconds: Mapping[str, float] = field(default_factory=dict)
     abandoned: bool = False
 
@@ -69,8 +109,18 @@ class AttemptRecord:
 
     @property
     def usage(self) -> Usage:
-        """Tokens of all model requests together."""
+        """Tokens of all the agent's model requests together."""
         return sum((r.usage for r in self.requests if r.usage), Usage())
+
+    @property
+    def spent(self) -> float:
+        """US dollars of agent, simulated user and judge, as far as prices are known."""
+        return sum(cost or 0.0 for cost in (self.cost, self.user.cost, self.judge.cost))
+
+    @property
+    def judgements(self) -> tuple[Judgement, ...]:
+        """What the judge decided, in order."""
+        return tuple(Judgement.from_dict(e.data) for e in self.transcript if e.kind == "judgement" and e.data)
 
     @property
     def usage_by_actor(self) -> dict[str, Usage]:
@@ -108,6 +158,8 @@ class AttemptRecord:
             "tool_calls": [c.to_dict() for c in self.tool_calls],
             "requests": [r.to_dict() for r in self.requests],
             "cost": self.cost,
+            "user": self.user.to_dict(),
+            "judge": self.judge.to_dict(),
             "seconds": {name: round(value, 6) for name, value in self.seconds.items()},
             "abandoned": self.abandoned,
         }
@@ -126,6 +178,8 @@ class AttemptRecord:
             tool_calls=tuple(_tool_call(c) for c in data["tool_calls"]),
             requests=tuple(_request(r) for r in data["requests"]),
             cost=data["cost"],
+            user=Spent.from_dict(data.get("user")),
+            judge=Spent.from_dict(data.get("judge")),
             seconds=data["seconds"],
             abandoned=data["abandoned"],
         )

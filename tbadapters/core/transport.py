@@ -19,7 +19,7 @@ from tbadapters.core.model_request import Asked, asked, is_model_request
 from tbadapters.core.provider_errors import meaning_of, retry_after
 from tbadapters.core.transport_hooks import TransportHook, observe_transport
 
-__all__ = ["ProviderFaults", "SeenFault", "TransportHook", "observe_transport"]
+__all__ = ["ProviderFaults", "SeenFault", "TransportHook", "observe_transport", "unobserved"]
 
 _OWN_MISTAKES = frozenset({"LocalProtocolError", "UnsupportedProtocol"})
 
@@ -168,6 +168,16 @@ class ProviderFaults:
 
 
 _recording: ContextVar[ProviderFaults | None] = ContextVar("tbadapters_provider_faults", default=None)
+
+
+@contextmanager
+def unobserved() -> Iterator[None]:
+    """Let the requests made in this context be none of the agent's, such as those of its simulated user."""
+    token = _recording.set(None)
+    try:
+        yield
+    finally:
+        _recording.reset(token)
 
 
 class _FaultHook(TransportHook):

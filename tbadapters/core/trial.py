@@ -32,6 +32,7 @@ from tbadapters.core.errors import (
     describe,
 )
 from tbadapters.core.grading import Verdict
+from tbadapters.core.judge import Judge, NoJudge
 from tbadapters.core.limits import Limits, Retries
 from tbadapters.core.logs import get_logger
 from tbadapters.core.messages import Message
@@ -57,6 +58,7 @@ class TrialPlan:
     limits: Limits
     retries: Retries
     user_of: UserOf
+    judge: Judge = field(default_factory=NoJudge)
     instructions: Literal["append", "none"] = "append"
     seed: int = 0
     prices: Prices = field(default_factory=dict)
@@ -146,8 +148,9 @@ async def _opened(plan: TrialPlan, task: Task, trial: TrialRef, number: int, sta
             initial = await sandbox.state()
     with boundary(HarnessFault):
         user = plan.user_of(task)
-        conversation = conversation_for(plan.suite.conversation, task, user)
-        parties = Parties(sandbox, initial, backend.grader(task), conversation, user)
+        conversation = conversation_for(plan.suite.part_of(task).conversation, task, user)
+        end_tools = tuple(tool for tool in plan.suite.tool_list if tool.ends_turn)
+        parties = Parties(sandbox, initial, backend.grader(task), conversation, user, plan.judge, end_tools)
         attempt = Attempt(trial, parties, plan.limits, number=number, prices=plan.prices)
     stack.push_async_callback(attempt.close)  # whatever ends the attempt: no call is under way when the sandbox closes
     return attempt
@@ -200,8 +203,7 @@ async def _over(talking: asyncio.Task[None], attempt: Attempt, limits: Limits) -
     """Wait until the agent ended, was stopped or met its deadline; end it then."""
     talking.add_done_callback(lambda _: attempt.stopped.set())
     try:
-        with anyio.move_on_after(limits.seconds):
-            await attempt.stopped.wait()
+        await _stopped(attempt, limits.seconds)
         if attempt.stopped.is_set():
             await asyncio.wait({talking}, timeout=MOMENT)
         elif limits.seconds is not None and not talking.done():
@@ -210,6 +212,16 @@ async def _over(talking: asyncio.Task[None], attempt: Attempt, limits: Limits) -
         # A run that is cancelled still gives its agents their grace: an anyio scope would cancel this waiting again.
         with anyio.CancelScope(shield=True):
             await _ended(talking, limits.grace)
+
+
+async def _stopped(attempt: Attempt, seconds: float | None) -> None:
+    """Wait until an attempt is stopped, for so many seconds besides those in which the agent waited for the user."""
+    began, left = time.monotonic(), seconds
+    while not attempt.stopped.is_set() and (left is None or left > 0):
+        with anyio.move_on_after(left):
+            await attempt.stopped.wait()
+        if seconds is not None:
+            left = seconds + attempt.user_seconds - (time.monotonic() - began)
 
 
 async def _ended(talking: asyncio.Task[None], grace: float) -> None:
