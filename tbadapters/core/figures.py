@@ -150,13 +150,14 @@ class Figures:
     pass_hat_k: Mapping[int, Rate] = field(repr=False)
     pass_hat_k_plug_in: Mapping[int, Rate] = field(repr=False)
 
-    def named(self) -> dict[str, Figure]:
-        """Return the figures by their names, those of k at the number of planned trials."""
+    def named(self, k: int | None = None) -> dict[str, Figure]:
+        """Return the figures by their names, those of k at ``k``, from 1 to the number of planned trials; None: at it."""
+        at = self.k if k is None else k
         return {
             "pass@1": self.pass_at_1,
-            "pass@k (unbiased)": self.pass_at_k[self.k],
-            "pass^k (unbiased)": self.pass_hat_k[self.k],
-            "pass^k (plug-in)": self.pass_hat_k_plug_in[self.k],
+            "pass@k (unbiased)": self.pass_at_k[at],
+            "pass^k (unbiased)": self.pass_hat_k[at],
+            "pass^k (plug-in)": self.pass_hat_k_plug_in[at],
             "observed k/k": self.observed_all,
             "solved at least once": self.solved_at_least_once,
             "retention": self.retention,

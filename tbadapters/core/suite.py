@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
-from tbadapters.core.errors import InvalidOption, UnknownName
+from tbadapters.core.errors import InvalidOption, ToolsDiffer, UnknownName
 from tbadapters.core.frameworks import framework
-from tbadapters.core.grading import Expectation, Outcome
+from tbadapters.core.grading import Expectation, Grader, Outcome
 from tbadapters.core.limits import is_whole
 from tbadapters.core.messages import Message
-from tbadapters.core.sandbox import Backend
+from tbadapters.core.sandbox import Backend, Sandbox
 from tbadapters.core.tools import Tool
 
 
@@ -87,7 +89,7 @@ class Suite:
         name: The suite's name, such as ``neobank``.
         tasks: The tasks, ids unique.
         policy: What the agent is told: rules that decide every task.
-        tool_list: The tools, framework-neutral.
+        tool_list: The tools, framework-neutral; none where its parts have different ones (``tools_differ``).
         backend: Opens a clean sandbox for an attempt and gives the grader.
         conversation: The protocol by which user and agent take turns.
         seed: The suite seed the tasks were built from; 0 is the published set.
@@ -96,12 +98,15 @@ class Suite:
         reseed: Builds the same suite from another seed, where the suite can.
         rule: Derives what the policy decides in a task without looking at its golden actions, where the suite can.
         notes: What a reader of the figures must know, a sentence each; shown under the headline of every report.
+        options: What ``load_suite`` was given beside ``source``, so that a resume loads the same.
+        parts: The suites whose tasks these are, where several were joined; each task keeps its own part's backend,
+            policy, tools and conversation.
     """
 
     name: str
     tasks: tuple[Task, ...]
     policy: str
-    tool_list: tuple[Tool, ...]
+    tool_list: Sequence[Tool]
     backend: Backend
     conversation: Literal["default", "thinkingbox"] = "default"
     seed: int = 0
@@ -110,6 +115,8 @@ class Suite:
     reseed: Callable[[int], Suite] | None = None
     rule: Callable[[Task], Outcome] | None = None
     notes: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    parts: tuple[Suite, ...] = ()
 
     def tools(self, framework_name: str | None = None) -> Sequence[Any]:
         """Return the suite's tools as a framework's own tools, bound to whichever trial runs where they are called.
@@ -120,10 +127,27 @@ class Suite:
         Raises:
             UnknownName: no such framework.
             MissingFramework: its extra is not installed.
+            ToolsDiffer: its tasks have different tools.
         """
+        if self.tools_differ:
+            raise ToolsDiffer(self.name, [part.name for part in self.parts])
         if framework_name is None:
             return self.tool_list
         return framework(framework_name).tools(self.tool_list)
+
+    @property
+    def tools_differ(self) -> bool:
+        """Whether its tasks have different tools, which only an agent that is built for each attempt can take."""
+        return any(part.tool_list != self.parts[0].tool_list for part in self.parts[1:])
+
+    def part_of(self, task: Task) -> Suite:
+        """Return the part that a task belongs to: the suite itself, where it was not joined of several."""
+        return next((part for part in self.parts if task.id in part.task_ids), self)
+
+    @cached_property
+    def task_ids(self) -> frozenset[str]:
+        """The ids of its tasks."""
+        return frozenset(task.id for task in self.tasks)
 
     def task(self, task_id: str) -> Task:
         """Return the task of this id; the suite's name may be left out.
@@ -152,7 +176,7 @@ class Suite:
         if isinstance(patterns, int):
             if not is_whole(patterns, 1):
                 raise InvalidOption(f"tasks={patterns}: a whole number of at least 1 is needed.")
-            return replace(self, tasks=self.tasks[:patterns])
+            return self._of(self.tasks[:patterns])
         chosen: set[str] = set()
         for pattern in _listed(patterns):
             found = {t.id for t in self.tasks if self._matches(t, pattern)}
@@ -160,13 +184,25 @@ class Suite:
                 tags = {f"tag:{tag}" for t in self.tasks for tag in t.tags}
                 raise UnknownName("task", pattern, {t.id for t in self.tasks} | tags)
             chosen |= found
-        return replace(self, tasks=tuple(t for t in self.tasks if t.id in chosen))
+        return self._of(tuple(t for t in self.tasks if t.id in chosen))
+
+    def _of(self, tasks: tuple[Task, ...]) -> Suite:
+        """Return the suite with these of its tasks, and of its parts those that they belong to."""
+        ids = {task.id for task in tasks}
+        parts = tuple(part for part in self.parts if part.task_ids & ids)
+        shared = _tools_of(parts) if parts else self.tool_list
+        return replace(self, tasks=tasks, parts=parts, tool_list=shared)
 
     def _matches(self, task: Task, pattern: str) -> bool:
         if pattern.startswith("tag:"):
             return pattern[4:] in task.tags
-        short = task.id.removeprefix(f"{self.name}/")
-        return any(fnmatch.fnmatchcase(name, form) for name in (task.id, short) for form in (pattern, f"{pattern}/*"))
+        return names_task(pattern, task.id, self.name)
+
+
+def names_task(pattern: str, task_id: str, suite: str) -> bool:
+    """Say whether a shell pattern names a task: its id, with or without the suite's name, or the folder of its id."""
+    short = task_id.removeprefix(f"{suite}/")
+    return any(fnmatch.fnmatchcase(name, form) for name in (task_id, short) for form in (pattern, f"{pattern}/*"))
 
 
 def _listed(patterns: Iterable[str] | str) -> list[str]:
@@ -177,3 +213,66 @@ def _listed(patterns: Iterable[str] | str) -> list[str]:
             f"tasks={patterns!r}: ids, patterns or tag:NAME of at least one task are needed, a number, or None for all."
         )
     return listed
+
+
+def joined(suites: Sequence[Suite], *, name: str | None = None) -> Suite:
+    """Return one suite of the tasks of several; one alone is returned as it is.
+
+    Args:
+        suites: The suites, each with tasks of its own. A part of a joined suite may be a joined suite.
+        name: What it is called; None for the names with a ``+`` between them.
+
+    Raises:
+        InvalidOption: no suite at all, or two that share a task.
+    """
+    parts = tuple(part for suite in suites for part in suite.parts or (suite,))
+    if not parts:
+        raise InvalidOption("suite=[]: at least one suite is needed.")
+    if len(parts) == 1:
+        return parts[0]
+    tasks = tuple(replace(t, instructions=t.instructions or part.policy) for part in parts for t in part.tasks)
+    if len({task.id for task in tasks}) < len(tasks):
+        names = ", ".join(suite.name for suite in suites)
+        raise InvalidOption(f"suite=[{names}]: no task can be part of a run twice; name each suite once.")
+    protocols = {part.conversation for part in parts}
+    return Suite(
+        name=name or "+".join(suite.name for suite in suites),
+        tasks=tasks,
+        policy="",
+        tool_list=_tools_of(parts),
+        backend=_JoinedBackend(parts),
+        conversation=parts[0].conversation if len(protocols) == 1 else "default",
+        version=", ".join(dict.fromkeys(part.version for part in parts)),
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        parts=parts,
+    )
+
+
+def _tools_of(parts: Sequence[Suite]) -> Sequence[Tool]:
+    """Return the tools that all parts have, or none where they differ."""
+    first = parts[0].tool_list
+    return () if any(part.tool_list != first for part in parts[1:]) else first
+
+
+class _JoinedBackend:
+    """Opens each task's sandbox by the backend of its part."""
+
+    def __init__(self, parts: Sequence[Suite]) -> None:
+        self._backends = {task.id: part.backend for part in parts for task in part.tasks}
+
+    def open(self, task: Task) -> AbstractAsyncContextManager[Sandbox]:
+        """See ``Backend.open``."""
+        return self._backends[task.id].open(task)
+
+    def grader(self, task: Task) -> Grader:
+        """See ``Backend.grader``."""
+        return self._backends[task.id].grader(task)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Keep what the parts' backends keep for a run, each backend once."""
+        async with AsyncExitStack() as stack:
+            for backend in {id(backend): backend for backend in self._backends.values()}.values():
+                if hasattr(backend, "running"):
+                    await stack.enter_async_context(backend.running())
+            yield

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 from tbadapters.core.grading import Verdict
 from tbadapters.core.messages import Entry, ModelRequest, Usage
 from tbadapters.core.records import AttemptRecord, FaultRecord
 from tbadapters.core.result import RunResult, TaskInfo
 from tbadapters.core.state import Effect
+from tbadapters.core.store import Store, write_manifest
 from tbadapters.core.tools import Change, ToolCall, ToolResult
 
 WORKFLOWS = ("card_block", "dispute", "transfer", "fee_refund", "limit_change", "identity_check")
@@ -117,3 +120,19 @@ def seeded_result(
             flaw = () if passed else chance.choice(FLAWS)
             records.append(record(info.id, index, passed, effects=flaw, end_reason=ending))
     return RunResult("neobank", agent, framework, trials, seed, tuple(infos), tuple(records), tuple(faulted))
+
+
+def keep(result: RunResult, folder: Path) -> Path:
+    """Fill a run folder with a run, as if its trials had been run."""
+    folder.mkdir(parents=True)
+    settings = {"suite": result.suite, "agent": result.agent, "framework": result.framework, "limits": {}}
+    settings |= {"trials": result.trials_per_task, "seed": result.seed}
+    write_manifest(folder, {"settings": settings, "tasks": [task.to_dict() for task in result.tasks]})
+
+    async def kept() -> None:
+        async with Store.open(folder) as store:
+            for attempt in (*result.faulted, *result.records):
+                await store.add(attempt)
+
+    asyncio.run(kept())
+    return folder
