@@ -7,8 +7,6 @@ calls is what the sandbox executed, not what a framework reports.
 
 from __future__ import annotations
 
-import asyncio
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,12 +29,11 @@ from tbadapters.core.records import AttemptRecord, FaultRecord, Spent, recordabl
 from tbadapters.core.sandbox import Sandbox
 from tbadapters.core.spending import collect_requests
 from tbadapters.core.state import State
+from tbadapters.core.thread_door import ThreadDoor
 from tbadapters.core.tool_arguments import invalid_arguments
 from tbadapters.core.tools import Change, Tool, ToolCall, ToolResult
 from tbadapters.core.user_side import UserSide
 from tbadapters.core.users import SimulatedUser
-
-BLOCKED_SECONDS = 15.0  # that a sync tool call waits for a sign of life from the event loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +94,7 @@ class Attempt:
         # An agent's parallel calls overlap, but transactions on one backend can't.
         self._one_call = anyio.Lock()
         self._under_way = anyio.CancelScope()
-        self._loop = asyncio.get_running_loop()
-        self._loop_thread = threading.get_ident()
+        self._door = ThreadDoor()
 
     @property
     def tools(self) -> Sequence[Tool]:
@@ -183,24 +179,8 @@ class Attempt:
         return result
 
     def call_sync(self, name: str, arguments: Mapping[str, Any], *, actor: str | None = None) -> ToolResult:
-        """Do the same from a worker thread.
-
-        Raises:
-            RuntimeError: called on the event loop's own thread, where it would wait for itself for ever.
-            AgentFault: the loop is blocked, as by a graph that async code invokes synchronously: it would wait for us.
-        """
-        if threading.get_ident() == self._loop_thread:
-            raise RuntimeError(f"{name} was called synchronously on the event loop's thread: use `await` there.")
-        awake = threading.Event()
-        self._loop.call_soon_threadsafe(awake.set)
-        if not awake.wait(BLOCKED_SECONDS):
-            raise AgentFault(
-                f"{name} waited {BLOCKED_SECONDS:g} s for the event loop, which something blocks: where an async agent "
-                "invokes a graph or an agent synchronously, it must await it (`await graph.ainvoke(...)`).",
-                code="blocked_loop",
-            )
-        calling = self.call(name, arguments, actor=actor)
-        return asyncio.run_coroutine_threadsafe(calling, self._loop).result()
+        """Do the same from a worker thread; ``ThreadDoor.call`` says what it raises besides."""
+        return self._door.call(name, lambda: self.call(name, arguments, actor=actor))
 
     def _refused(self, name: str, arguments: Any) -> ToolResult | None:
         tool = self._tools.get(name)

@@ -254,7 +254,7 @@ async def test_sync_calls_on_the_loop_are_refused(desk):
 
 async def test_sync_calls_do_not_wait_for_a_blocked_loop(desk, monkeypatch):
     """A loop that waits for the thread that waits for it is not waited for: the call says what blocks it."""
-    monkeypatch.setattr("tbadapters.core.attempt.BLOCKED_SECONDS", 0.1)
+    monkeypatch.setattr("tbadapters.core.thread_door.BLOCKED_SECONDS", 0.1)
     async with opened(desk) as attempt:
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(attempt.call_sync, "get_ticket", {"ticket_id": "T-1"})
