@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 from anyio import CancelScope, to_thread
 
+from tbadapters.adapters.factory import AgentFactory
 from tbadapters.adapters.registry import resolve_agent
 from tbadapters.core.comparison import Comparison
 from tbadapters.core.cost import Price, estimate_cost
-from tbadapters.core.errors import RunStopped, TbAdaptersError, UnusableFolder, describe
+from tbadapters.core.errors import RunStopped, TbAdaptersError, ToolsDiffer, UnusableFolder, describe
 from tbadapters.core.events import Event, OnEvent, RunPlanned
 from tbadapters.core.limits import Limits, Retries
 from tbadapters.core.logs import get_logger
@@ -33,7 +34,7 @@ from tbadapters.core.trial import TrialPlan
 from tbadapters.core.users import ScriptedUser, SimulatedUser
 from tbadapters.reports.files import write_comparison, write_run
 from tbadapters.reports.progress import progress_display
-from tbadapters.suites import load_suite
+from tbadapters.suites import Suites, load_suite
 
 log = get_logger(__name__)
 
@@ -53,7 +54,7 @@ class Campaign:
     """
 
     agents: Mapping[Any, object] = field(kw_only=False)
-    suite: str | PathLike[str] | Suite
+    suite: Suites
     tasks: Tasks = None
     trials: int = 20
     concurrency: int | None = None
@@ -120,12 +121,15 @@ class Campaign:
 
     def _plans(self) -> dict[str | None, TrialPlan]:
         """Load suite and agents. On the loop's own thread: what an agent's module makes may be bound to it."""
-        suite = (self.suite if isinstance(self.suite, Suite) else load_suite(fspath(self.suite))).select(self.tasks)
+        suite = load_suite(self.suite).select(self.tasks)
         return {name: self._plan(agent, suite) for name, agent in self.agents.items()}
 
     def _plan(self, agent: object, suite: Suite) -> TrialPlan:
         adapter = resolve_agent(agent)
-        adapter.check(suite.tool_list)
+        if suite.tools_differ and not isinstance(adapter, AgentFactory):
+            raise ToolsDiffer(suite.name, [part.name for part in suite.parts])
+        for part in suite.parts or (suite,):
+            adapter.check(part.tool_list)
         return TrialPlan(
             adapter=adapter,
             suite=suite,

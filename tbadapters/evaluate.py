@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from os import PathLike
 from typing import Any, Literal, TypedDict, Unpack
 
 from tbadapters.campaign import Campaign, Folder, Tasks, User
@@ -16,7 +15,7 @@ from tbadapters.core.events import OnEvent
 from tbadapters.core.limits import Limits, Retries
 from tbadapters.core.options import check_agents
 from tbadapters.core.result import RunResult
-from tbadapters.core.suite import Suite
+from tbadapters.suites import Suites
 
 
 class Options(TypedDict, total=False):
@@ -41,7 +40,7 @@ class Options(TypedDict, total=False):
 async def evaluate(
     agent: object,
     *,
-    suite: str | PathLike[str] | Suite,
+    suite: Suites,
     tasks: Tasks = None,
     trials: int = 20,
     concurrency: int | None = None,
@@ -63,7 +62,7 @@ async def evaluate(
     Args:
         agent: A LangGraph graph, an OpenAI Agents SDK agent, a PydanticAI agent, ``factory(make)``, a callable
             ``(message, ctx) -> str``, or ``"module:attr"`` / ``"file.py:attr"`` naming one.
-        suite: A suite's name, the path of a suite's file, or a ``Suite``.
+        suite: A suite's name, the path of a suite's file, or a ``Suite``; or a list of these, run as one.
         tasks: Ids, shell patterns or ``tag:NAME`` of tasks, or a number (the first n); None for all.
         trials: Trials of each task (k).
         concurrency: Trials under way at once; None for 16.
@@ -99,7 +98,7 @@ async def evaluate(
 
 
 def evaluate_sync(
-    agent: object, *, suite: str | PathLike[str] | Suite, resume: Folder | None = None, **options: Unpack[Options]
+    agent: object, *, suite: Suites, resume: Folder | None = None, **options: Unpack[Options]
 ) -> RunResult:
     """Do the same as ``evaluate`` from code without an event loop.
 
@@ -113,9 +112,7 @@ def evaluate_sync(
     raise UsageError("evaluate_sync() was called inside a running event loop: use `await evaluate(...)` there.")
 
 
-async def compare(
-    agents: Mapping[str, object], *, suite: str | PathLike[str] | Suite, **options: Unpack[Options]
-) -> Comparison:
+async def compare(agents: Mapping[str, object], *, suite: Suites, **options: Unpack[Options]) -> Comparison:
     """Run several agents on the same tasks and seeds, interleaved rather than one after the other.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +18,15 @@ from tbadapters.suites import load_suite, suite_names
 
 Options = dict[str, Any]
 
-SuiteOption = Annotated[str | None, typer.Option(help="A suite's name, or the path of a suite's file.")]
+SuiteOption = Annotated[
+    str | None,
+    typer.Option(
+        help="A suite's name (or part, such as thinkingbox/retail), the path of its file, or several with commas."
+    ),
+]
+SuiteOptions = Annotated[
+    list[str] | None, typer.Option("--suite-option", help="An option of the suite, such as data=PATH; may be repeated.")
+]
 SeedOfSuite = Annotated[
     int | None, typer.Option(help="Build the suite's tasks from this seed; 0 is the published set.")
 ]
@@ -47,16 +55,30 @@ ProgressOption = Annotated[str, typer.Option(help="auto, on or off.")]
 RunFolder = Annotated[Path, typer.Argument(help="A run folder.")]
 
 
-def suite_of(name: str | None, suite_seed: int | None) -> Suite:
-    """Return the suite that was named.
+def suite_of(name: str | None, suite_seed: int | None, options: Mapping[str, Any] | None = None) -> Suite:
+    """Return the suite that was named, loaded with these options of its own.
 
     Raises:
-        InvalidOption: none was.
+        InvalidOption: none was, or it has no such option.
         UnknownName: there is none of that name.
     """
     if name is None:
         raise InvalidOption(f"--suite is needed: one of {', '.join(suite_names())}, or the path of a suite's file.")
-    return load_suite(name) if suite_seed is None else load_suite(name, suite_seed=suite_seed)
+    given = dict(options or {})
+    return load_suite(name, **(given if suite_seed is None else given | {"suite_seed": suite_seed}))
+
+
+def suite_options_of(texts: Sequence[str] | None) -> dict[str, str | int]:
+    """Return the options of a suite, each given as ``name=value``; a whole number is one.
+
+    Raises:
+        InvalidOption: one has another form.
+    """
+    pairs = [text.partition("=") for text in texts or ()]
+    for name, equals, _ in pairs:
+        if not equals or not name.isidentifier():
+            raise InvalidOption(f"--suite-option {name!r}: name=value is needed, such as data=PATH.")
+    return {name: int(value) if value.isdecimal() else value for name, _, value in pairs}
 
 
 def patterns_of(tasks: Sequence[str] | None) -> list[str] | int | None:
@@ -125,10 +147,11 @@ def resumed(folder: Path, given: Options) -> Options:
     """
     manifest = load_manifest(folder)
     before = manifest["settings"]
-    seed = given.pop("suite_seed")
+    seed, options = given.pop("suite_seed"), suite_options_of(given.pop("suite_option"))
     suite = suite_of(
         given.pop("suite") or manifest.get("suite_source") or before["suite"],
         before.get("suite_seed") or None if seed is None else seed,
+        {**manifest.get("suite_options", {}), **options},
     )
     with undamaged(folder):
         limits = Limits(**before["limits"])
@@ -147,6 +170,7 @@ def resumed(folder: Path, given: Options) -> Options:
 
 def started(given: Options) -> Options:
     """Return the options of a new run: what is given, the defaults of ``evaluate`` else."""
-    suite = suite_of(given.pop("suite"), given.pop("suite_seed"))
+    options = suite_options_of(given.pop("suite_option"))
+    suite = suite_of(given.pop("suite"), given.pop("suite_seed"), options)
     limits = limits_of(given.pop("limit"), Limits())
     return {"suite": suite, "limits": limits} | {name: value for name, value in given.items() if value is not None}

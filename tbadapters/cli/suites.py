@@ -10,16 +10,21 @@ from rich.table import Table
 from rich.text import Text
 
 from tbadapters.cli.app import CHECK_FAILED, DONE, app
-from tbadapters.cli.options import SeedOfSuite, suite_of
+from tbadapters.cli.options import SeedOfSuite, SuiteOptions, suite_of, suite_options_of
 from tbadapters.core.event_loop import run_to_end
 from tbadapters.reports.text import visible
 
 
 @app.command("tasks")
-def list_tasks(suite: Annotated[str, typer.Argument()], suite_seed: SeedOfSuite = None) -> None:
+def list_tasks(
+    suite: Annotated[str, typer.Argument()], suite_seed: SeedOfSuite = None, suite_option: SuiteOptions = None
+) -> None:
     """List a suite's tasks."""
-    loaded = suite_of(suite, suite_seed)
-    typer.echo(f"{loaded.name}: {len(loaded.tasks)} tasks, {len(loaded.tool_list)} tools")
+    loaded = suite_of(suite, suite_seed, suite_options_of(suite_option))
+    tools = f", {len(loaded.tool_list)} tools" if isinstance(loaded.tool_list, tuple) and loaded.tool_list else ""
+    typer.echo(
+        f"{loaded.name}: {len(loaded.tasks)} tasks{tools}"
+    )  # tools of a server are not asked for: it would start
     for task in loaded.tasks:  # a line each, so that it can be searched
         typer.echo(visible(f"{task.id}  [{', '.join(task.tags)}]  {task.opening}"))
 

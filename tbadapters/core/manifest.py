@@ -15,7 +15,6 @@ from typing import Any
 from tbadapters.core.cost import price_table_version
 from tbadapters.core.figures import COVERAGE_FLOOR
 from tbadapters.core.limits import Limits
-from tbadapters.core.plain import plain
 from tbadapters.core.result import TaskInfo
 from tbadapters.core.suite import Suite
 from tbadapters.core.trial import TrialPlan
@@ -99,8 +98,9 @@ def _told_limits(limits: Limits) -> dict[str, Any]:
 
 
 def _from_anywhere(source: str | None) -> str | None:
-    """Return where a suite was found so that a resume finds it from any working directory."""
-    return str(Path(source).resolve()) if source and source.endswith(".py") else source
+    """Return where a suite, or several, were found so that a resume finds them from any working directory."""
+    names = (source or "").split(",")
+    return ",".join(str(Path(name).resolve()) if name.endswith(".py") else name for name in names) or None
 
 
 def manifest(

@@ -25,6 +25,11 @@ def _is_folder(value: Any) -> bool:
     return isinstance(value, str | PathLike) and str(value) != ""
 
 
+def _are_suites(value: Any) -> bool:
+    suites = value if isinstance(value, list | tuple) else [value]
+    return bool(suites) and all(isinstance(suite, Suite) or _is_folder(suite) for suite in suites)
+
+
 def _are_prices(value: Any) -> bool:
     return isinstance(value, Mapping) and all(
         isinstance(model, str) and isinstance(price, Price) for model, price in value.items()
@@ -33,7 +38,7 @@ def _are_prices(value: Any) -> bool:
 
 _OPTIONAL = frozenset({"concurrency", "coverage_floor", "max_cost", "out", "resume", "on_event"})
 _RULES = {
-    "suite": _Rule(lambda v: isinstance(v, Suite) or _is_folder(v), "a suite's name, the path of its file, or a Suite"),
+    "suite": _Rule(_are_suites, "a suite's name, the path of its file, a Suite, or a list of these"),
     "trials": _Rule(lambda v: is_whole(v, 1), "a whole number of at least 1"),
     "concurrency": _Rule(lambda v: is_whole(v, 1), "a whole number of at least 1"),
     "limits": _Rule(lambda v: isinstance(v, Limits), "Limits(...)"),

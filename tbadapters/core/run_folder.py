@@ -51,6 +51,7 @@ class _Manifest(BaseModel):
     settings: _Settings
     name: StrictStr | None = None
     suite_source: str | None = None
+    suite_options: dict[StrictStr, Any] = {}
     notes: list[StrictStr] = []
     tasks: list[_Task] = Field(min_length=1)
     prices: dict[str, _Price] = {}

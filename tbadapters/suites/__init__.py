@@ -6,20 +6,24 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
+from os import PathLike
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from tbadapters.core.errors import InvalidOption, SuiteError, TbAdaptersError, UnknownName, UsageError, describe
 from tbadapters.core.plugins import load_plugin, plugin_names
-from tbadapters.core.suite import Suite
+from tbadapters.core.suite import Suite, joined
 
 GROUP = "tbadapters.suites"
+OneSuite = str | PathLike[str] | Suite
+Suites = OneSuite | Sequence[OneSuite]
 
-__all__ = ["load_suite", "suite_names"]
+__all__ = ["Suites", "load_suite", "suite_names"]
 
 
 def suite_names() -> list[str]:
@@ -27,27 +31,60 @@ def suite_names() -> list[str]:
     return plugin_names(GROUP)
 
 
-def load_suite(name_or_path: str | Path, **options: Any) -> Suite:
+def load_suite(suite: Suites, **options: Any) -> Suite:
     """Return a suite.
 
     Args:
-        name_or_path: The name of an installed suite (``neobank``), the path of a ``.py`` file that defines ``suite``
-            (a ``Suite``) or ``load(**options)``, or ``module:attr`` (either of these).
+        suite: The name of an installed suite (``neobank``) or of a part of one (``thinkingbox/retail``), the path of a
+            ``.py`` file that defines ``suite`` (a ``Suite``) or ``load(**options)``, or ``module:attr`` (either of
+            these); several of them, in a list or with commas between, are joined into one suite.
         **options: The suite's own options, such as ``suite_seed=7`` for a fresh set of tasks of equal difficulty.
 
     Raises:
-        UnknownName: no such suite.
+        UnknownName: no such suite, or no such part of it.
         InvalidOption: the suite has no such option.
         SuiteError: the suite can't be loaded.
     """
-    name = str(name_or_path)
-    return replace(_made(name, _found(name), options), source=name)
+    if isinstance(suite, str) and "," in suite:
+        suite = [name.strip() for name in suite.split(",") if name.strip()]
+    if isinstance(suite, Suite):
+        if options:
+            raise InvalidOption(f"The suite {suite.name!r} is made already: its options go where it is loaded.")
+        return suite
+    if isinstance(suite, str | PathLike):
+        return _loaded(str(suite), options)
+    several = joined([load_suite(one, **options) for one in suite])
+    sources = [part.source for part in several.parts]
+    return several if None in sources else replace(several, source=",".join(map(str, sources)), options=_kept(options))
+
+
+def _loaded(name: str, options: dict[str, Any]) -> Suite:
+    suite = _made(name, _found(name), options)
+    return replace(suite, source=name, options=suite.options or _kept(options))
+
+
+def _kept(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that a manifest can hold; the seed of the tasks is kept apart."""
+    kept = {name: str(value) if isinstance(value, PathLike) else value for name, value in options.items()}
+    return {name: v for name, v in kept.items() if name != "suite_seed" and isinstance(v, str | int | float)}
 
 
 def _found(name: str) -> Any:
+    suite, _, part = name.partition("/")
+    if part and suite in suite_names() and not Path(name).exists():
+        return _part(suite, part)
     if name.endswith(".py"):
         return _from_file(Path(name))
     return _from_module(name) if ":" in name else load_plugin(GROUP, name, kind="suite")
+
+
+def _part(suite: str, part: str) -> Callable[..., Any]:
+    """Return the function that loads a part of an installed suite: the suite's own, if it takes a ``part``."""
+    load = load_plugin(GROUP, suite, kind="suite")
+    parameter = inspect.signature(load).parameters.get("part") if callable(load) else None
+    if parameter is None:
+        raise InvalidOption(f"The suite {suite!r} has no parts: say suite={suite!r}, and which tasks= of it.")
+    return partial(load, part=part)
 
 
 def _made(name: str, found: Any, options: dict[str, Any]) -> Suite:

@@ -85,6 +85,21 @@ def test_compare_prints_the_pairs(called, tmp_path):
     assert len(re.findall(r"report\.html", done.out)) == 3
 
 
+def test_options_of_a_suite_stay_with_the_run(called, tmp_path):
+    """A suite's own options are given as name=value, and a resume loads the suite with them again."""
+    done = called(
+        "run", f"{AGENTS}:good", "--suite", DESK, "--suite-option", "size=1", "--trials", "1", "--out", str(tmp_path)
+    )
+    assert "1 tasks x 1 trials" in done.out
+    (folder,) = tmp_path.iterdir()
+    again = called("run", f"{AGENTS}:good", "--resume", str(folder))
+    assert again.returncode == 0
+    assert "1 tasks x 1 trials" in again.out
+    assert "2 tasks" in called("tasks", DESK, "--suite-option", "size=2").out
+    refused = called("tasks", DESK, "--suite-option", "size")
+    assert "name=value is needed" in refused.err
+
+
 def test_tasks_are_listed(called):
     """Tasks lists each task with its tags."""
     done = called("tasks", DESK)
