@@ -55,6 +55,15 @@ def _close_kept() -> None:
         _kept.pop().close()
 
 
+def in_a_loop() -> bool:
+    """Say whether an event loop runs in this thread, which may not be blocked then."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 def _settled(loop: asyncio.AbstractEventLoop) -> bool:
     """Cancel what is left and give it a while; return whether all of it ended."""
     tasks = asyncio.all_tasks(loop)

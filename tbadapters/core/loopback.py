@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import threading
 from types import TracebackType
@@ -12,6 +11,8 @@ import anyio
 import anyio.to_thread
 import uvicorn
 from starlette.types import ASGIApp
+
+from tbadapters.core.event_loop import in_a_loop
 
 HOST = "127.0.0.1"
 STOP_SECONDS = 5.0
@@ -100,13 +101,5 @@ class _Server(uvicorn.Server):
         """End the thread and wait for it; where that would block an event loop, it ends by itself a moment later."""
         self.should_exit = True
         self.force_exit = True
-        if not _in_a_loop():
+        if not in_a_loop():
             thread.join(STOP_SECONDS)
-
-
-def _in_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

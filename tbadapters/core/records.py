@@ -83,8 +83,12 @@ class AttemptRecord:
         cost: US dollars of the agent's requests, or None where a price is unknown.
         user: What the simulated user spent.
         judge: What the judge spent.
-        seconds: Wall time of the phases (``setup``, ``agent``, ``grading``) and the ``total``.
+        seconds: Wall time of the phases (``setup``, ``agent``, ``grading``) and the ``total``; where requests were
+            held back at the pace of their endpoint, for how long (``held``, part of ``agent``).
         abandoned: Whether the agent did not end when it was cancelled.
+        threads_left: Threads of the agent's sync code that still worked when the attempt was over.
+        provider_faults: Faults of model endpoints by code, those that the agent overcame among them.
+        client_retries: Model requests by which the agent's own clients asked again what had failed.
     """
 
     task: str
@@ -101,6 +105,9 @@ class AttemptRecord:
     judge: Spent = Spent()
     seconds: Mapping[str, float] = field(default_factory=dict)
     abandoned: bool = False
+    threads_left: int = 0
+    provider_faults: Mapping[str, int] = field(default_factory=dict)
+    client_retries: int = 0
 
     @property
     def passed(self) -> bool | None:
@@ -162,6 +169,9 @@ class AttemptRecord:
             "judge": self.judge.to_dict(),
             "seconds": {name: round(value, 6) for name, value in self.seconds.items()},
             "abandoned": self.abandoned,
+            "threads_left": self.threads_left,
+            "provider_faults": dict(self.provider_faults),
+            "client_retries": self.client_retries,
         }
 
     @classmethod
@@ -182,6 +192,9 @@ class AttemptRecord:
             judge=Spent.from_dict(data.get("judge")),
             seconds=data["seconds"],
             abandoned=data["abandoned"],
+            threads_left=data.get("threads_left", 0),
+            provider_faults=data.get("provider_faults", {}),
+            client_retries=data.get("client_retries", 0),
         )
 
 

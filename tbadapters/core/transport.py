@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 from tbadapters.core.errors import AccessFault, ProviderFault, describe
 from tbadapters.core.model_request import Asked, asked, is_model_request
+from tbadapters.core.paced_requests import PacedRequests
 from tbadapters.core.provider_errors import meaning_of, retry_after
 from tbadapters.core.transport_hooks import TransportHook, observe_transport
 
@@ -75,9 +77,17 @@ class ProviderFaults:
 
     A sub-agent's fault that its caller was told in a polite sentence is not recovered by the caller's own requests:
     what waits in them is the tool's result, and their instructions or tools are others.
+
+    Args:
+        paced: Holds the requests back as their endpoints' paces say; None: they are sent when they are made.
+
+    Attributes:
+        retries: How many requests asked again what had failed: the clients' own retries, which are the agent's.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, paced: PacedRequests | None = None) -> None:
+        self.retries = 0
+        self._paced = paced
         self._seen: list[SeenFault] = []
         self._places: dict[Any, int] = {}
         self._open: dict[Any, _Open] = {}
@@ -118,13 +128,30 @@ class ProviderFaults:
         now = time.monotonic()
         return max([self._given_up, *(now - one.began for one in tuple(self._open.values()))])
 
+    def counted(self) -> dict[str, int]:
+        """Return how many faults of each code were seen, the overcome ones among them."""
+        return dict(Counter(seen.code for seen in self._seen).most_common())
+
+    def held_seconds(self) -> float:
+        """Return how long requests were held back so far, by the wall clock."""
+        return self._paced.held_seconds() if self._paced else 0.0
+
+    def hold(self, request: Any) -> float:
+        """Return the seconds after which to ask again whether a request may be sent, or 0.0: it may."""
+        return self._paced.hold(request) if self._paced else 0.0
+
     def began(self, request: Any) -> None:
         """Note a request that is about to be sent."""
         if is_model_request(request):
             self._open[request] = _Open(time.monotonic(), len(self._seen))
+            left = [seen.asked for seen in self._seen if not seen.recovered]
+            if left and (now := asked(request)) is not None:
+                self.retries += any(now.asks_again(before) for before in left)
 
     def answered(self, request: Any, status: int, headers: Mapping[str, str]) -> None:
         """Note an error status; its body may never be read."""
+        if self._paced:
+            self._paced.answered(request, status)
         meaning = meaning_of(status)
         if meaning is not None and (what := asked(request)) is not None:
             self._places[request] = len(self._seen)
@@ -133,6 +160,8 @@ class ProviderFaults:
 
     def ended(self, request: Any, status: int, body: bytes) -> None:
         """Read what the provider says about its error, or note that a conversation went on."""
+        if self._paced:
+            self._paced.over(request)
         began = self._open.pop(request, None)
         place = self._places.pop(request, None)
         error = _Error.read(body)
@@ -151,6 +180,8 @@ class ProviderFaults:
 
     def failed(self, request: Any, error: BaseException) -> None:
         """Note a broken connection or a timeout; a cancelled request is nobody's fault."""
+        if self._paced:
+            self._paced.over(request)
         began = self._open.pop(request, None)
         code = _by_error(error)
         if began is not None and code is None:
@@ -184,6 +215,9 @@ class _FaultHook(TransportHook):
     """Tells each event to the attempt in whose context the request was made."""
 
     reads_answers = True
+
+    def hold(self, request: Any) -> float:
+        return faults.hold(request) if (faults := _recording.get()) is not None else 0.0
 
     def request(self, request: Any) -> None:
         if (faults := _recording.get()) is not None:

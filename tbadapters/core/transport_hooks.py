@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import importlib
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import Context, copy_context
 from functools import cache
 from typing import Any
+
+import anyio
+
+from tbadapters.core.event_loop import in_a_loop
 
 LIBRARIES = ("httpx2", "httpx")
 BODY_MAX = 65_536
@@ -33,6 +38,10 @@ class TransportHook:
     """
 
     reads_answers = False
+
+    def hold(self, request: Any) -> float:  # noqa: ARG002  (for whoever overrides it)
+        """Return the seconds after which to ask again whether a request may be sent, or 0.0: it may."""
+        return 0.0
 
     def request(self, request: Any) -> None:
         """Look at a request before it is sent; may add headers."""
@@ -155,6 +164,10 @@ class _Watch:
         for hook in self.hooks:
             self.context.run(getattr(hook, event), self.request, *arguments)
 
+    def hold(self) -> float:
+        seconds: list[float] = [self.context.run(hook.hold, self.request) for hook in self.hooks]
+        return max(seconds)
+
     def answered(self, response: Any) -> None:
         self.status, self.response = response.status_code, response
         json = "json" in response.headers.get("content-type", "")
@@ -187,8 +200,10 @@ def _wrap_async(original: Callable[..., Any]) -> Callable[..., Any]:
         if not _installed.hooks:
             return await original(self, request)
         watch = _Watch(request, _installed.hooks)
-        watch.tell("request")
         try:
+            while (seconds := watch.hold()) > 0:  # noqa: ASYNC110  (the pace says for how long; nobody signals its end)
+                await anyio.sleep(seconds)
+            watch.tell("request")
             response = await original(self, request)
         except BaseException as error:
             watch.end(error)
@@ -205,8 +220,11 @@ def _wrap_sync(original: Callable[..., Any]) -> Callable[..., Any]:
         if not _installed.hooks:
             return original(self, request)
         watch = _Watch(request, _installed.hooks)
-        watch.tell("request")
         try:
+            # Nobody may sleep on an event loop's thread: there a sync request goes out of turn.
+            while (seconds := watch.hold()) > 0 and not in_a_loop():
+                time.sleep(seconds)
+            watch.tell("request")
             response = original(self, request)
         except BaseException as error:
             watch.end(error)

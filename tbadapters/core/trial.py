@@ -7,12 +7,12 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NoReturn
 
 import anyio
 
-from tbadapters.core.abandoned import abandon
+from tbadapters.core.abandoned import abandon, threads_of
 from tbadapters.core.agent import AgentAdapter, Approvals, TaskBrief
 from tbadapters.core.attempt import Attempt, Parties, end_reason, fault_record
 from tbadapters.core.context import TrialRef, running
@@ -36,6 +36,7 @@ from tbadapters.core.judge import Judge, NoJudge
 from tbadapters.core.limits import Limits, Retries
 from tbadapters.core.logs import get_logger
 from tbadapters.core.messages import Message
+from tbadapters.core.paced_requests import PacedRequests
 from tbadapters.core.records import AttemptRecord, recordable
 from tbadapters.core.retrying import TryAgain, attempts
 from tbadapters.core.suite import Suite, Task
@@ -51,7 +52,11 @@ MOMENT = 0.5  # seconds that a stopped agent has to end by itself before it is c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialPlan:
-    """What all trials of a run have in common."""
+    """What all trials of a run have in common.
+
+    Attributes:
+        paced: Whether model requests are held back where their endpoint refuses some; see ``core.pace``.
+    """
 
     adapter: AgentAdapter
     suite: Suite
@@ -62,6 +67,7 @@ class TrialPlan:
     instructions: Literal["append", "none"] = "append"
     seed: int = 0
     prices: Prices = field(default_factory=dict)
+    paced: bool = False
 
     def brief(self, task: Task) -> TaskBrief:
         """Return what the agent is told of a task: an opaque id, the policy, the history."""
@@ -117,17 +123,31 @@ async def run_attempt(plan: TrialPlan, task: Task, trial: TrialRef, number: int)
     try:
         attempt = await _opened(plan, task, trial, number, closing)
         clock.lap("setup")
-        fault, abandoned = await _conversed(plan, task, attempt)
+        faults = ProviderFaults(PacedRequests() if plan.paced else None)
+        fault, abandoned = await _conversed(plan, task, attempt, faults)
         await attempt.close(fault)
         clock.lap("agent")
         verdict = await _verdict(attempt, plan.limits)
         clock.lap("grading")
-        return attempt.record(verdict, clock.phases, abandoned=abandoned), attempt.fault
+        record = attempt.record(verdict, clock.phases, abandoned=abandoned)
+        return _with_surroundings(record, attempt, faults), attempt.fault
     except Fault as fault:
         clock.lap("setup")
         return _unopened(trial, number, fault, clock), fault
     finally:
         await _torn_down(closing, plan.limits)
+
+
+def _with_surroundings(record: AttemptRecord, attempt: Attempt, faults: ProviderFaults) -> AttemptRecord:
+    """Return the record with what was seen around the agent: on the wire, and of threads that go on."""
+    held = {"held": faults.held_seconds()} if faults.held_seconds() else {}
+    return replace(
+        record,
+        seconds={**record.seconds, **held},
+        threads_left=threads_of(attempt),
+        provider_faults=faults.counted(),
+        client_retries=faults.retries,
+    )
 
 
 async def _torn_down(closing: AsyncExitStack, limits: Limits) -> None:
@@ -163,21 +183,22 @@ def _unopened(trial: TrialRef, number: int, fault: Fault, clock: _Clock) -> Atte
     return recordable(record)
 
 
-async def _conversed(plan: TrialPlan, task: Task, attempt: Attempt) -> tuple[Fault | None, bool]:
+async def _conversed(
+    plan: TrialPlan, task: Task, attempt: Attempt, provider_faults: ProviderFaults
+) -> tuple[Fault | None, bool]:
     """Let the agent's whole conversation happen; return the fault that ended it, and whether it was abandoned.
 
     It runs as an asyncio task of its own, awaited with a timeout: an agent that swallows cancellation would hold a
     task group for ever. This is the one place where the project makes a bare task; one that outlives its attempt is
     among the ``abandoned_tasks``.
     """
-    provider_faults = ProviderFaults()
     with provider_faults.observe():
         token = running.set(attempt)
         try:
             talking = asyncio.get_running_loop().create_task(_talk(plan, task, attempt))
         finally:
             running.reset(token)
-        await _over(talking, attempt, plan.limits)
+        await _over(talking, attempt, plan.limits, provider_faults)
         abandoned = not talking.done()
     return _fault_of(talking, attempt, provider_faults), abandoned
 
@@ -199,11 +220,11 @@ async def _talk(plan: TrialPlan, task: Task, attempt: Attempt) -> None:
         opening.cancel()
 
 
-async def _over(talking: asyncio.Task[None], attempt: Attempt, limits: Limits) -> None:
+async def _over(talking: asyncio.Task[None], attempt: Attempt, limits: Limits, provider_faults: ProviderFaults) -> None:
     """Wait until the agent ended, was stopped or met its deadline; end it then."""
     talking.add_done_callback(lambda _: attempt.stopped.set())
     try:
-        await _stopped(attempt, limits.seconds)
+        await _stopped(attempt, limits.seconds, lambda: attempt.user_seconds + provider_faults.held_seconds())
         if attempt.stopped.is_set():
             await asyncio.wait({talking}, timeout=MOMENT)
         elif limits.seconds is not None and not talking.done():
@@ -214,14 +235,17 @@ async def _over(talking: asyncio.Task[None], attempt: Attempt, limits: Limits) -
             await _ended(talking, limits.grace)
 
 
-async def _stopped(attempt: Attempt, seconds: float | None) -> None:
-    """Wait until an attempt is stopped, for so many seconds besides those in which the agent waited for the user."""
+async def _stopped(attempt: Attempt, seconds: float | None, waited: Callable[[], float]) -> None:
+    """Wait until an attempt is stopped, for so many seconds besides those in which the agent waited.
+
+    It waits for the user, and for the pace at which its models may be asked: the one is not its fault, nor the other.
+    """
     began, left = time.monotonic(), seconds
     while not attempt.stopped.is_set() and (left is None or left > 0):
         with anyio.move_on_after(left):
             await attempt.stopped.wait()
         if seconds is not None:
-            left = seconds + attempt.user_seconds - (time.monotonic() - began)
+            left = seconds + waited() - (time.monotonic() - began)
 
 
 async def _ended(talking: asyncio.Task[None], grace: float) -> None:
