@@ -53,9 +53,14 @@ class State:
     """Tables of rows by key: ``tables[table][key][column]``.
 
     A key is the primary key's text; the parts of a composite key are joined by ``|`` (``core/keys.py``).
+
+    Attributes:
+        tables: The rows.
+        raw: What they were read from, where the backend reports more than rows; for the suite's own grader.
     """
 
     tables: Mapping[str, Mapping[str, Row]]
+    raw: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

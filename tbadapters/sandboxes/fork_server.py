@@ -1,0 +1,347 @@
+"""A Python MCP server, imported once and forked: runs under the server's own interpreter, standard library only.
+
+    python fork_server.py SPEC      SPEC: a JSON object, see ``main``
+
+The module runs as ``__main__`` until it would start its event loop; there it is caught, with everything imported. From
+then on, whoever connects to the socket gets a process of its own. Three kinds of process come of it, each a fork of the
+one before:
+
+    module    has imported the server                       one a server
+    task      has also run the server's init for a task     one a task, made by ``freeze``
+    attempt   serves one connection, then it is gone        one an attempt
+
+A process ends when the connection or pipe that it was made for is closed, so that nothing outlives who asked for it.
+A frame is a length (4 bytes, big endian) and that much JSON. The first frame of a connection is the token; without it
+nothing is served. A server object whose tools can be called without a client is called ``direct``ly (see ``Direct``);
+any other speaks MCP itself on the connection after the first answer, a line a message (``protocol``).
+
+Where forking is not safe (threads run, no ``fork``, macOS) nothing is served, and the reason is said on standard output.
+With ``"spawn": true`` the module just runs, prepared in the same way.
+"""
+
+import asyncio
+import gc
+import importlib.util
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+import types
+
+LENGTH = struct.Struct(">I")
+
+
+class Caught(BaseException):
+    """Raised in place of an event loop's start; carries what it would have run."""
+
+    def __init__(self, function, arguments):
+        self.function = function
+        self.arguments = arguments
+
+
+class Preparation:
+    """The preparation files: functions that run around the server's import, after each fork, and on request."""
+
+    def __init__(self, paths, options):
+        self.options = options
+        self.files = [runpy.run_path(path) for path in paths]
+
+    def run(self, name, *arguments):
+        """Call the function of this name in each file that has one."""
+        for file in self.files:
+            if name in file:
+                file[name](*arguments)
+
+    def probe(self, name):
+        """Return the probe of this name."""
+        for file in self.files:
+            if name in file.get("PROBES", {}):
+                return file["PROBES"][name]
+        raise LookupError("no preparation file has a probe %r" % name)
+
+
+def as_main(name):
+    """Return the module to run as ``__main__``, in its place in ``sys.modules``, and its code."""
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = importlib.util.find_spec(name + ".__main__")
+    if spec is None or spec.loader is None:
+        raise SystemExit("there is no module %s" % name)
+    module = types.ModuleType("__main__")
+    module.__spec__, module.__file__, module.__package__ = spec, spec.origin, spec.parent
+    module.__loader__ = spec.loader
+    sys.modules["__main__"] = module
+    sys.argv = [spec.origin]
+    return module, spec.loader.get_code(spec.name)
+
+
+def catch(code, module):
+    """Run a program until it starts an event loop; return what it would have run."""
+
+    def instead(function, *arguments, **_options):
+        raise Caught(function, arguments)
+
+    places = [asyncio]
+    if importlib.util.find_spec("anyio") is not None:
+        places.append(importlib.import_module("anyio"))
+    before = [(place, place.run) for place in places]
+    for place in places:
+        place.run = instead
+    try:
+        exec(code, module.__dict__)  # noqa: S102  (the user's own server, as `python -m` would run it)
+    except Caught as caught:
+        return caught
+    finally:
+        for place, run in before:
+            place.run = run
+    raise SystemExit("%s ended without starting an event loop" % module.__spec__.name)
+
+
+def callable_directly(function):
+    """Return the server object behind what would have been run, if its tools can be called without a client.
+
+    A server with a lifespan of its own can't: the lifespan runs around a client's session.
+    """
+    while hasattr(function, "func"):
+        function = function.func
+    server = getattr(function, "__self__", None)
+    if type(server).__module__.split(".")[0] not in ("fastmcp", "mcp") or not hasattr(server, "call_tool"):
+        return None
+    if getattr(getattr(server, "settings", None), "lifespan", None) is not None:
+        return None
+    lifespan = getattr(server, "_lifespan", None)
+    return server if lifespan is None or getattr(lifespan, "__name__", "") == "default_lifespan" else None
+
+
+class Direct:
+    """The requests of a connection to a server object: each a method, its answer JSON-like."""
+
+    def __init__(self, server, module, preparation):
+        self.server, self.module, self.preparation = server, module, preparation
+        self.frozen = None
+
+    async def list(self, _request):
+        """Answer with the tools, each with name, description and input schema."""
+        tools = []
+        for tool in await self.server.list_tools():
+            wire = tool.to_mcp_tool() if hasattr(tool, "to_mcp_tool") else tool
+            tools.append(wire.model_dump(by_alias=True, mode="json"))
+        return {"tools": tools}
+
+    async def call(self, request):
+        """Call a tool; what it raises is an answer that says so, as a client would get it."""
+        try:
+            result = await self.server.call_tool(request["name"], request["arguments"])
+        except Exception as error:  # noqa: BLE001  (whatever a tool raises)
+            return {"text": str(error) or type(error).__name__, "error": True}
+        return answer_of(result)
+
+    async def probe(self, request):
+        """Run a probe of a preparation file."""
+        found = self.preparation.probe(request["name"])
+        return {"value": found(self.module, request.get("argument"))}
+
+    async def freeze(self, request):
+        """Become the task's process: serve forks of what is now, on a socket of its own."""
+        self.frozen = request["socket"]
+        return {}
+
+
+def answer_of(result):
+    """Return a tool's result, in any of the forms that the SDKs' versions have, as an answer."""
+    structured = None
+    if isinstance(result, tuple):
+        result, structured = result
+    content = getattr(result, "content", result)
+    structured = getattr(result, "structured_content", structured)
+    if isinstance(content, dict):
+        return {"text": json.dumps(content), "value": content}
+    texts = [getattr(part, "text", None) for part in content]
+    text = "\n".join(part if part is not None else "[%s]" % kind(given) for part, given in zip(texts, content))
+    return {"text": text, "value": structured, "error": bool(getattr(result, "is_error", False))}
+
+
+def kind(part):
+    """Return what a part of a result that is no text is."""
+    return getattr(part, "type", type(part).__name__)
+
+
+class Forks:
+    """Serves each connection to a socket in a fork of this process."""
+
+    def __init__(self, path, alive, token, become):
+        self.path, self.alive, self.token, self.become = path, alive, token, become
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(path)
+        self.listener.listen(512)
+
+    def serve(self):
+        """Fork for each connection until whoever keeps this process alive closes its end."""
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are reaped by the system
+        gc.collect()
+        gc.freeze()  # a collection in a fork would copy every page
+        alive = self.alive.fileno()
+        while True:
+            ready, _, _ = select.select([self.listener, alive], [], [])
+            if alive in ready:
+                os.unlink(self.path)
+                os._exit(0)
+            connection, _ = self.listener.accept()
+            if os.fork() == 0:
+                self.serve_one(connection)
+            connection.close()
+
+    def serve_one(self, connection):
+        """In the fork: serve one connection, and end with it, or become a process that serves forks itself."""
+        code = 1
+        try:
+            os.setsid()  # whatever it starts can be ended with it
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self.listener.close()
+            os.close(self.alive.fileno()) if self.alive.fileno() != connection.fileno() else None
+            if receive(connection) == self.token:
+                forks = self.become(connection)
+                if forks is not None:
+                    forks.serve()
+            code = 0
+        finally:
+            os._exit(code)
+
+
+def receive(connection):
+    """Return the next frame, None where the connection is closed."""
+    head = exactly(connection, LENGTH.size)
+    body = exactly(connection, LENGTH.unpack(head)[0]) if head else None
+    return json.loads(body) if body else None
+
+
+def exactly(connection, size):
+    """Return this many bytes, None where the connection ends before."""
+    parts = []
+    while size:
+        part = connection.recv(min(size, 1 << 20))
+        if not part:
+            return None
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def send(connection, answer):
+    """Send a frame."""
+    body = json.dumps(answer).encode()
+    connection.sendall(LENGTH.pack(len(body)) + body)
+
+
+class Program:
+    """The caught program, and what a fork of it does with its connection."""
+
+    def __init__(self, spec, module, caught, preparation):
+        self.spec, self.module, self.caught, self.preparation = spec, module, caught, preparation
+        self.server = callable_directly(caught.function)
+
+    @property
+    def mode(self):
+        """How a connection is served."""
+        return "direct" if self.server is not None else "protocol"
+
+    def forks(self, path, alive):
+        """Return what serves forks of this process at a path."""
+        return Forks(path, alive, self.spec["token"], self.serve)
+
+    def serve(self, connection):
+        """Serve a connection; return what serves forks where the connection asked for that."""
+        self.preparation.run("after_fork", "attempt", self.module)
+        send(connection, {"pid": os.getpid(), "mode": self.mode})
+        if self.server is None:
+            self.speak(connection)
+            return None
+        direct = Direct(self.server, self.module, self.preparation)
+        # In a loop of this process's own, left before anything is forked from it.
+        asyncio.run(self.answer(connection, direct))
+        if direct.frozen is None:
+            return None
+        self.preparation.run("after_fork", "task", self.module)
+        forks = self.forks(direct.frozen, connection)
+        send(connection, {})
+        return forks
+
+    async def answer(self, connection, direct):
+        """Answer requests until the connection is closed or this process is to be frozen."""
+        loop = asyncio.get_running_loop()
+        while direct.frozen is None:
+            await readable(loop, connection)
+            request = receive(connection)
+            if request is None:
+                return
+            try:
+                answer = await getattr(direct, request["do"])(request)
+            except Exception as error:  # noqa: BLE001  (told to whoever asked)
+                answer = {"failed": "%s: %s" % (type(error).__name__, error)}
+            if direct.frozen is None:
+                send(connection, answer)
+
+    def speak(self, connection):
+        """Run the program as it would have run, with the connection as its standard input and output."""
+        os.dup2(connection.fileno(), 0)
+        os.dup2(connection.fileno(), 1)
+        sys.stdin = os.fdopen(0, "r", encoding="utf-8")
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8")
+        if asyncio.iscoroutine(self.caught.function):
+            asyncio.run(self.caught.function)
+        else:
+            importlib.import_module("anyio").run(self.caught.function, *self.caught.arguments)
+
+
+async def readable(loop, connection):
+    """Wait until a connection can be read; the loop's other work goes on meanwhile."""
+    ready = loop.create_future()
+    loop.add_reader(connection.fileno(), lambda: ready.done() or ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(connection.fileno())
+
+
+def unforkable():
+    """Return why this process can't be forked safely, None where it can."""
+    if not hasattr(os, "fork") or sys.platform == "darwin":
+        return "%s does not fork safely" % sys.platform
+    running = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+    return "its import starts threads (%s)" % ", ".join(running) if running else None
+
+
+def main():
+    """Prepare, import, and serve.
+
+    The specification holds ``module``, ``path`` (folders put first on the import path), ``prepare`` (files),
+    ``options`` (for their functions), ``spawn``, and, to be served by forks, ``socket`` and ``token``.
+    """
+    spec = json.loads(sys.argv[1])
+    sys.path[:1] = spec["path"]
+    preparation = Preparation(spec["prepare"], spec["options"])
+    preparation.run("before_import", spec["options"])
+    if spec.get("spawn"):
+        runpy.run_module(spec["module"], run_name="__main__", alter_sys=True)
+        return
+    told = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what the server prints must not look like what we say
+    module, code = as_main(spec["module"])
+    program = Program(spec, module, catch(code, module), preparation)
+    preparation.run("after_import", module, spec["options"])
+    reason = unforkable()
+    if reason is None:
+        forks = program.forks(spec["socket"], sys.stdin)
+    told.write(json.dumps({"mode": "spawn" if reason else program.mode, "reason": reason}) + "\n")
+    told.close()
+    if reason is None:
+        forks.serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,373 @@
+"""The backend of suites whose tools are MCP servers: one isolated session for every attempt.
+
+A Python server (``McpServer(module=...)``) is imported once and forked: each task's init runs in a fork that is kept,
+and each attempt is a fork of that, open in milliseconds. Any other server, and one that can't be forked, is spawned over
+stdio for each attempt; one with a URL gets a session of its own. Servers are set up, asked for their records and torn
+down by reserved tools (``Lifecycle``), which an agent neither sees nor can call under any name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from tbadapters.core.errors import SandboxFault, SuiteError, UnknownName, boundary
+from tbadapters.core.grading import Grader
+from tbadapters.core.state import State
+from tbadapters.core.suite import Task
+from tbadapters.core.tools import Tool, ToolResult
+from tbadapters.sandboxes.mcp_connection import Connection, data_of, remote, spawned
+from tbadapters.sandboxes.mcp_forks import HELPER, ForkedConnection, ForkedServer, specification
+from tbadapters.sandboxes.mcp_server import Lifecycle, McpServer
+
+__all__ = ["Lifecycle", "McpBackend", "McpSandbox", "McpServer"]
+
+Listing = Mapping[str, Sequence[Tool]]
+ToolsOf = Callable[[Task, Listing], Sequence[Tool]]
+StateOf = Callable[[Mapping[str, Any]], State]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a task's init answered, and the records that it left.
+
+    Attributes:
+        init: The answer, as data; None without such a tool.
+        effects: The records as the server reports them, as data; None without such a tool.
+    """
+
+    init: Any = None
+    effects: Any = None
+
+
+@dataclass(slots=True)
+class _Opened:
+    """One server of an attempt."""
+
+    connection: Connection
+    found: Found
+
+
+class McpSandbox:
+    """One attempt's sessions, open.
+
+    Attributes:
+        init_results: What each server's init answered, as data.
+    """
+
+    def __init__(
+        self, backend: McpBackend, servers: Mapping[str, _Opened], tools: Sequence[Tool], at: Mapping[str, str]
+    ) -> None:
+        self._backend = backend
+        self._servers = servers
+        self._tools = {tool.name: tool for tool in tools}
+        self._at = at
+        self._touched = False
+        self.init_results = {name: server.found.init for name, server in servers.items()}
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """The tools that the agent may call, unbound."""
+        return list(self._tools.values())
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        """Call a tool; see ``core.sandbox.Sandbox``. What it changed can't be told.
+
+        Raises:
+            SandboxFault: the server is gone, or did not answer in time.
+        """
+        if name not in self._tools or name not in self._at or self._backend.lifecycle.is_reserved(name):
+            return ToolResult(f"There is no tool {name!r}.", is_error=True, changes=())
+        self._touched = True
+        answer = await self._backend.within(self._servers[self._at[name]].connection, "call_seconds", name, arguments)
+        return ToolResult(answer.text, data_of(answer), answer.is_error, None)
+
+    async def effects(self) -> Mapping[str, Any]:
+        """Return what each server reports of its records now, as data; empty where none can.
+
+        Raises:
+            SandboxFault: a server is gone, did not answer in time, or reports that it failed.
+        """
+        if not self._touched:
+            return {name: server.found.effects for name, server in self._servers.items()}
+        return {name: await self._backend.effects_of(name, server.connection) for name, server in self._servers.items()}
+
+    async def state(self) -> State:
+        """Return all records as they are now; ``State.raw`` is what ``effects`` returns."""
+        return self._backend.state_of(await self.effects())
+
+    async def probe(self, server: str, name: str, argument: Any = None) -> Any:
+        """Run a probe of a preparation file in a server's process of this attempt; see ``McpServer.prepare``.
+
+        Raises:
+            SandboxFault: the server was not forked, or the probe failed.
+        """
+        return await self._servers[server].connection.probe(name, argument)
+
+
+def tables_of(effects: Mapping[str, Any]) -> State:
+    """Return the rows in what servers report: each list of objects that have an ``id`` is a table.
+
+    Args:
+        effects: Server -> what it reports. A table is named by its server, where there are several, and its name there.
+    """
+    tables: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for server, reported in effects.items():
+        for name, rows in reported.items() if isinstance(reported, Mapping) else ():
+            if isinstance(rows, list) and all(isinstance(row, Mapping) and "id" in row for row in rows):
+                tables[f"{server}.{name}" if len(effects) > 1 else name] = {str(row["id"]): row for row in rows}
+    return State(tables, effects)
+
+
+@dataclass
+class _Run:
+    """The servers' processes, while somebody uses them."""
+
+    users: int = 0
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    forked: dict[str, ForkedServer[Found] | None] = field(default_factory=dict)
+    listed: dict[str, tuple[Tool, ...]] = field(default_factory=dict)
+
+
+class McpBackend:
+    """Opens sandboxes that are sessions with MCP servers.
+
+    Args:
+        servers: The servers by the names that tasks' worlds use.
+        grader_of: Returns the grader of a task.
+        lifecycle: The reserved tools and the deadlines.
+        tools_of: Which of the servers' tools, and as what, a task's agent gets; None for all of them.
+        state_of: Reads the rows in what the servers report; ``State.raw`` should be what it is given.
+    """
+
+    def __init__(
+        self,
+        servers: Mapping[str, McpServer],
+        *,
+        grader_of: Callable[[Task], Grader],
+        lifecycle: Lifecycle = Lifecycle(),
+        tools_of: ToolsOf | None = None,
+        state_of: StateOf = tables_of,
+    ) -> None:
+        self.servers = servers
+        self.lifecycle = lifecycle
+        self.state_of = state_of
+        self._grader_of = grader_of
+        self._tools_of = tools_of
+        self._run: _Run | None = None
+
+    def grader(self, task: Task) -> Grader:
+        """Return the grader of a task."""
+        return self._grader_of(task)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Keep the servers' processes until this is left; each is started when it is first needed."""
+        self._run = self._run or _Run()
+        run = self._run
+        run.users += 1
+        try:
+            yield
+        finally:
+            run.users -= 1
+            if not run.users:
+                self._run = None
+                with anyio.CancelScope(shield=True):
+                    await self._ended(run)
+
+    async def _ended(self, run: _Run) -> None:
+        for forked in run.forked.values():
+            if forked is not None:
+                await self._torn_down(forked)
+                await forked.aclose()
+
+    async def _torn_down(self, forked: ForkedServer[Found]) -> None:
+        """Let the server tear down what each task's init set up; what fails there is gone with its process."""
+        if self.lifecycle.teardown is None:
+            return
+        for task in forked.tasks:
+            with anyio.move_on_after(self.lifecycle.call_seconds):
+                try:
+                    connection = await forked.fork(task)
+                    await connection.call(self.lifecycle.teardown, {})
+                    connection.close()
+                except SandboxFault:
+                    continue
+
+    @asynccontextmanager
+    async def open(self, task: Task) -> AsyncIterator[McpSandbox]:
+        """Open a session with each server of a task's world: a mapping of servers' names to what their init is given."""
+        async with self.running(), AsyncExitStack() as stack:
+            opened = {
+                name: await stack.enter_async_context(self._opened(name, task.world[name])) for name in task.world
+            }
+            listing = {name: await self._listed(name, opened[name].connection) for name in opened}
+            at = {tool.name: name for name, tools in listing.items() for tool in tools}
+            tools = self._tools_of(task, listing) if self._tools_of else _all(listing)
+            yield McpSandbox(self, opened, tools, at)
+
+    @asynccontextmanager
+    async def _opened(self, name: str, config: Any) -> AsyncIterator[_Opened]:
+        if name not in self.servers:
+            raise UnknownName("MCP server", name, self.servers)
+        forked = await self._forked(name)
+        if forked is not None and forked.mode == "direct":
+            async with self._fork(name, forked, config) as opened:
+                yield opened
+        else:
+            async with self._session(name, forked) as connection:
+                found = await self._initialised(name, connection, config)
+                try:
+                    yield _Opened(connection, found)
+                finally:
+                    if self.lifecycle.teardown is not None:
+                        await self.within(connection, "call_seconds", self.lifecycle.teardown, {})
+
+    @asynccontextmanager
+    async def _fork(self, name: str, forked: ForkedServer[Found], config: Any) -> AsyncIterator[_Opened]:
+        """Open a fork of the process that ran the task's init."""
+
+        async def init(connection: ForkedConnection) -> Found:
+            return await self._initialised(name, connection, config)
+
+        key = hashlib.sha256(json.dumps(config, sort_keys=True, default=repr).encode()).hexdigest()
+        task = await forked.task(key, init)
+        try:
+            connection = await forked.fork(task)
+        except SandboxFault:
+            forked.forget(key)
+            raise
+        try:
+            yield _Opened(connection, task.found)
+        finally:
+            connection.close()
+
+    @asynccontextmanager
+    async def _session(self, name: str, forked: ForkedServer[Found] | None) -> AsyncIterator[Connection]:
+        """Open a session with a server that is not called directly."""
+        server = self.servers[name]
+        if server.url is not None:
+            async with remote(server.url) as session:
+                yield session
+        elif forked is not None:
+            connection = await forked.connect()
+            try:
+                async with connection.served() as served:
+                    yield served
+            finally:
+                connection.kill()
+                connection.close()
+        else:
+            async with spawned(server.command or _command(server), server.env) as session:
+                yield session
+
+    async def _forked(self, name: str) -> ForkedServer[Found] | None:
+        """Return the process that imported a server, started when first needed; None where it is not forked."""
+        run = self._run
+        assert run is not None, "open() is inside running()"  # noqa: S101  (narrows the type)
+        if self.servers[name].module is None:
+            return None
+        async with run.lock:
+            if name not in run.forked:
+                seconds = self.lifecycle.start_seconds
+                run.forked[name] = await ForkedServer.start(name, self.servers[name], seconds=seconds)
+            return run.forked[name]
+
+    async def _initialised(self, name: str, connection: Connection, config: Any) -> Found:
+        """Run a server's init and read what it left."""
+        init = None
+        if self.lifecycle.init is not None:
+            answer = await self.within(connection, "init_seconds", self.lifecycle.init, {"config": config})
+            init = data_of(answer)
+            _raise_if_failed(f"The init of the server {name!r}", init, is_error=answer.is_error)
+        return Found(init, await self.effects_of(name, connection))
+
+    async def effects_of(self, name: str, connection: Connection) -> Any:
+        """Return what a server reports of its records, as data; None where it has no tool for that."""
+        if self.lifecycle.effects is None:
+            return None
+        answer = await self.within(connection, "effects_seconds", self.lifecycle.effects, {})
+        effects = data_of(answer)
+        _raise_if_failed(f"The effects of the server {name!r}", effects, is_error=answer.is_error)
+        return effects
+
+    async def within(self, connection: Connection, limit: str, tool: str, arguments: Mapping[str, Any]) -> Any:
+        """Call a tool within a deadline of the lifecycle.
+
+        Raises:
+            SandboxFault: it was not met; the process is ended.
+        """
+        seconds = getattr(self.lifecycle, limit)
+        try:
+            async with asyncio.timeout(seconds):
+                return await connection.call(tool, arguments)
+        except TimeoutError:
+            connection.kill()
+            raise SandboxFault(f"The server did not answer {tool} in {seconds:g} s.", code="deadline") from None
+
+    async def _listed(self, name: str, connection: Connection) -> tuple[Tool, ...]:
+        run = self._run
+        assert run is not None, "open() is inside running()"  # noqa: S101  (narrows the type)
+        if name not in run.listed:
+            with boundary(SandboxFault):
+                listed = await connection.list_tools()
+            run.listed[name] = tuple(_tool(wire) for wire in listed if not self.lifecycle.is_reserved(wire["name"]))
+        return run.listed[name]
+
+    async def list_tools(self, server: str) -> tuple[Tool, ...]:
+        """Return a server's tools, without the reserved ones and without setting it up.
+
+        Raises:
+            UnknownName: there is no such server.
+            SandboxFault: it can't be started.
+        """
+        if server not in self.servers:
+            raise UnknownName("MCP server", server, self.servers)
+        async with self.running():
+            forked = await self._forked(server)
+            async with self._session(server, forked) as connection:
+                return await self._listed(server, connection)
+
+
+def _command(server: McpServer) -> tuple[str, ...]:
+    """Return the command that starts a module which is not forked, prepared as a forked one is."""
+    return (server.python, str(HELPER), json.dumps(specification(server) | {"spawn": True}))
+
+
+def _tool(wire: Mapping[str, Any]) -> Tool:
+    hints = wire.get("annotations") or {}
+    reads = hints.get("readOnlyHint")
+    return Tool(
+        wire["name"], wire.get("description") or "", wire["inputSchema"], writes=None if reads is None else not reads
+    )
+
+
+def _all(listing: Listing) -> list[Tool]:
+    """Return the tools of all servers.
+
+    Raises:
+        SuiteError: two servers have a tool of the same name.
+    """
+    named: dict[str, Tool] = {}
+    for server, tools in listing.items():
+        for tool in tools:
+            if tool.name in named:
+                raise SuiteError(
+                    f"Two servers have a tool {tool.name!r} ({server} is one): say by tools_of which is meant."
+                )
+            named[tool.name] = tool
+    return list(named.values())
+
+
+def _raise_if_failed(what: str, data: Any, *, is_error: bool) -> None:
+    """Raise the sandbox's fault where a reserved tool failed: an error, or ``{"status": "error", "message": ...}``."""
+    told = data.get("message", data) if isinstance(data, Mapping) and data.get("status") == "error" else None
+    if is_error or told is not None:
+        raise SandboxFault(f"{what} failed: {told or data}", code="lifecycle")

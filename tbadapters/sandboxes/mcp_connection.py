@@ -1,0 +1,177 @@
+"""A connection to an MCP server for one attempt, whatever it is made of; here: one that an MCP client's session holds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import anyio
+import mcp.types as wire
+from mcp import ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+
+from tbadapters.core.errors import SandboxFault, describe
+
+CONNECTION_CLOSED = -32000  # JSON-RPC: what the client's session answers when the server is gone
+_parsed = (
+    wire.jsonrpc_message_adapter.validate_json
+    if hasattr(wire, "jsonrpc_message_adapter")
+    else wire.JSONRPCMessage.model_validate_json  # mcp 1.x
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server's tool answered: its text, the same as data where it is data, and whether it is an error."""
+
+    text: str
+    value: Any = None
+    is_error: bool = False
+
+
+class Connection(Protocol):
+    """One attempt's connection to a server."""
+
+    async def list_tools(self) -> Sequence[Mapping[str, Any]]:
+        """Return the server's tools, as they are on the wire."""
+        ...
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """Call a tool.
+
+        Raises:
+            SandboxFault: the server is gone.
+        """
+        ...
+
+    async def probe(self, name: str, argument: Any) -> Any:
+        """Run a probe of a preparation file in the server's process.
+
+        Raises:
+            SandboxFault: it can't be run there.
+        """
+        ...
+
+    def kill(self) -> None:
+        """End the server's process for this attempt, whatever it is doing."""
+        ...
+
+
+class SessionConnection:
+    """A connection that an MCP client's session holds."""
+
+    def __init__(self, session: ClientSession) -> None:
+        self._session = session
+
+    async def list_tools(self) -> Sequence[Mapping[str, Any]]:
+        """See ``Connection``."""
+        tools: list[Mapping[str, Any]] = []
+        page = await self._session.list_tools()
+        while True:
+            listed = page.model_dump(by_alias=True, mode="json")
+            tools += listed["tools"]
+            if not listed.get("nextCursor"):
+                return tools
+            page = await self._session.list_tools(**_cursor(listed["nextCursor"]))
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """See ``Connection``."""
+        try:
+            result = await self._session.call_tool(name, dict(arguments))
+        except Exception as error:
+            return _refused(error)
+        given = result.model_dump(by_alias=True, mode="json")
+        text = "\n".join(part.get("text") or f"[{part['type']}]" for part in given.get("content", ()))
+        return Answer(text, given.get("structuredContent"), bool(given.get("isError")))
+
+    async def probe(self, name: str, argument: Any) -> Any:
+        """See ``Connection``."""
+        del argument
+        raise SandboxFault(f"The probe {name!r} can't be run: only a forked server has them.", code="no_probe")
+
+    def kill(self) -> None:
+        """See ``Connection``: the client ends a spawned server when its session is closed."""
+
+
+def _cursor(cursor: str) -> dict[str, Any]:
+    return {"params": wire.PaginatedRequestParams(cursor=cursor)}
+
+
+def _refused(error: Exception) -> Answer:
+    """Return a JSON-RPC error as the tool's answer; whatever else was raised is the server's failure."""
+    told = getattr(error, "error", None)
+    if told is None or told.code == CONNECTION_CLOSED:
+        raise SandboxFault(f"The server is gone: {describe(error)}", code="server_died") from error
+    return Answer(str(told.message), None, is_error=True)
+
+
+@asynccontextmanager
+async def spawned(command: Sequence[str], env: Mapping[str, str]) -> AsyncIterator[SessionConnection]:
+    """Spawn a server over stdio and end it when the block is left."""
+    parameters = StdioServerParameters(command=command[0], args=list(command[1:]), env=dict(env))
+    async with await anyio.open_file(os.devnull, "w") as nowhere:
+        async with (
+            stdio_client(parameters, errlog=nowhere.wrapped) as (reading, writing),
+            _session(reading, writing) as session,
+        ):
+            yield session
+
+
+@asynccontextmanager
+async def remote(url: str) -> AsyncIterator[SessionConnection]:
+    """Open a session at a streamable HTTP endpoint."""
+    async with streamable_http_client(url) as streams, _session(streams[0], streams[1]) as session:
+        yield session
+
+
+@asynccontextmanager
+async def over_socket(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> AsyncIterator[SessionConnection]:
+    """Speak MCP over a socket, a line a message, as over stdio."""
+    into, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    writing, out = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def receive() -> None:
+        async with into:
+            while line := await reader.readline():
+                try:
+                    await into.send(SessionMessage(_parsed(line)))
+                except ValueError as error:
+                    await into.send(error)
+
+    async def send() -> None:
+        async with out:
+            async for message in out:
+                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                writer.write(text.encode() + b"\n")
+                await writer.drain()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(receive)
+        tasks.start_soon(send)
+        try:
+            async with _session(reading, writing) as session:
+                yield session
+        finally:
+            tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _session(reading: Any, writing: Any) -> AsyncIterator[SessionConnection]:
+    async with ClientSession(reading, writing) as session:
+        await session.initialize()
+        yield SessionConnection(session)
+
+
+def data_of(answer: Answer) -> Any:
+    """Return an answer as data: its text where that is JSON, what the server gave as data else."""
+    try:
+        return json.loads(answer.text)
+    except ValueError:
+        return answer.value if answer.value is not None else answer.text

@@ -1,0 +1,291 @@
+"""A Python server's processes: the one that imported it, one a task that ran the task's init, one an attempt.
+
+The other side is ``fork_server.py``, which says what they are and how they end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import shutil
+import signal
+import struct
+import tempfile
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import anyio
+from anyio import to_thread
+from mcp.client.stdio import get_default_environment
+
+from tbadapters.core.errors import SandboxFault
+from tbadapters.core.logs import get_logger
+from tbadapters.sandboxes.mcp_connection import Answer, Connection, over_socket
+from tbadapters.sandboxes.mcp_server import McpServer
+
+log = get_logger(__name__)
+
+HELPER = Path(__file__).with_name("fork_server.py")
+KEPT_TASKS = 64  # task processes of a server that are kept, some 10 MB each
+_LENGTH = struct.Struct(">I")
+T = TypeVar("T")
+
+
+class ForkedConnection:
+    """A connection to a process that was forked for it: requests and answers, one at a time."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self._unread = 0  # answers to requests whose asker was cancelled
+        self._expected: int | None = None  # length of a frame whose head was read
+        self.pid: int | None = None
+        self.mode = "direct"
+
+    async def greet(self, token: str) -> None:
+        """Show the token, and learn how the process is spoken to."""
+        self._send(token)
+        hello = await self._received()
+        self.pid, self.mode = hello["pid"], hello["mode"]
+
+    async def ask(self, **request: Any) -> Any:
+        """Send a request and return its answer.
+
+        Raises:
+            SandboxFault: the process is gone, or could not do it.
+        """
+        while self._unread:
+            await self._received()
+            self._unread -= 1
+        self._send(request)
+        self._unread += 1
+        answer = await self._received()
+        self._unread -= 1
+        if "failed" in answer:
+            raise SandboxFault(f"The server's process could not do {request['do']!r}: {answer['failed']}")
+        return answer
+
+    async def list_tools(self) -> Sequence[Mapping[str, Any]]:
+        """See ``Connection``."""
+        tools: Sequence[Mapping[str, Any]] = (await self.ask(do="list"))["tools"]
+        return tools
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """See ``Connection``."""
+        answer = await self.ask(do="call", name=name, arguments=dict(arguments))
+        return Answer(answer["text"], answer.get("value"), bool(answer.get("error")))
+
+    async def probe(self, name: str, argument: Any) -> Any:
+        """See ``Connection``."""
+        return (await self.ask(do="probe", name=name, argument=argument))["value"]
+
+    def kill(self) -> None:
+        """See ``Connection``. The process leads a group of its own, so that what it started ends with it."""
+        if self.pid is not None and not self._reader.at_eof():
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Close the connection, which ends the process; one that is busy would not notice."""
+        if self._unread:
+            self.kill()
+        self._writer.close()
+
+    @asynccontextmanager
+    async def served(self) -> AsyncIterator[Connection]:
+        """Speak to the process in the way that it understands."""
+        if self.mode == "direct":
+            yield self
+            return
+        async with over_socket(self._reader, self._writer) as session:
+            yield session
+
+    def _send(self, frame: Any) -> None:
+        body = json.dumps(frame).encode()
+        self._writer.write(_LENGTH.pack(len(body)) + body)
+
+    async def _received(self) -> Any:
+        """Return the next frame. Cancelled half-way it is read on from there by the next call."""
+        try:
+            if self._expected is None:
+                (self._expected,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
+            body = await self._reader.readexactly(self._expected)
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            raise SandboxFault("The server's process died.", code="server_died") from error
+        self._expected = None
+        return json.loads(body)
+
+
+@dataclass(slots=True)
+class TaskProcess(Generic[T]):
+    """A process that has run a task's init, and what init found."""
+
+    connection: ForkedConnection
+    socket: Path
+    found: T
+
+
+@dataclass(slots=True)
+class _Slot(Generic[T]):
+    """A task's place among the kept ones: at most one process is made for it."""
+
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    process: TaskProcess[T] | None = None
+
+
+class ForkedServer(Generic[T]):
+    """The process that imported a server, and the tasks' processes that were forked from it."""
+
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path, token: str, mode: str) -> None:
+        self._process, self._folder, self._token = process, folder, token
+        self._slots: OrderedDict[str, _Slot[T]] = OrderedDict()
+        self._sockets = 0
+        self.mode = mode
+
+    @classmethod
+    async def start(cls, name: str, server: McpServer, *, seconds: float) -> ForkedServer[T] | None:
+        """Start the process and let it import the server; None where it can't be forked, which the log says.
+
+        Raises:
+            SandboxFault: it could not be started within the deadline; the end of what it said is told.
+        """
+        folder = Path(await to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="tbadapters-mcp-")))
+        token = secrets.token_hex(16)
+        spec = specification(server) | {"socket": str(folder / "module"), "token": token}
+        log_path = folder / "log"
+        try:
+            process = await _started(server, spec, log_path)
+        except BaseException:
+            await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+            raise
+        forked = cls(process, folder, token, "spawn")
+        try:
+            async with asyncio.timeout(seconds):
+                told = await process.stdout.readline() if process.stdout else b""
+            if not told:
+                raise SandboxFault(
+                    f"The server {name!r} did not start: {await to_thread.run_sync(_end_of, log_path)}",
+                    code="not_started",
+                )
+            hello = json.loads(told)
+        except BaseException as error:
+            await forked.aclose()
+            if isinstance(error, TimeoutError):
+                raise SandboxFault(f"The server {name!r} did not start in {seconds:g} s.", code="deadline") from None
+            raise
+        forked.mode = hello["mode"]
+        if hello["reason"] is None:
+            return forked
+        log.warning("mcp_server_not_forked", server=name, reason=hello["reason"])
+        await forked.aclose()
+        return None
+
+    async def connect(self) -> ForkedConnection:
+        """Return a connection to a fork of the process that imported the server."""
+        return await self._connected(self._folder / "module")
+
+    async def fork(self, task: TaskProcess[T]) -> ForkedConnection:
+        """Return a connection to a fork of a task's process."""
+        return await self._connected(task.socket)
+
+    async def _connected(self, path: Path) -> ForkedConnection:
+        try:
+            reader, writer = await asyncio.open_unix_connection(path, limit=1 << 22)
+        except OSError as error:
+            raise SandboxFault("The server's process is gone.", code="server_died") from error
+        connection = ForkedConnection(reader, writer)
+        try:
+            await connection.greet(self._token)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def task(self, key: str, init: Callable[[ForkedConnection], Awaitable[T]]) -> TaskProcess[T]:
+        """Return a task's process: the one that is kept, or a new one that runs init.
+
+        Args:
+            key: What is the same for the same init.
+            init: Runs it over a connection to the new process; what it returns is kept.
+        """
+        slot = self._slots.setdefault(key, _Slot())
+        self._slots.move_to_end(key)
+        async with slot.lock:
+            if slot.process is None:
+                slot.process = await self._new_task(init)
+        self._let_go_of_the_oldest()
+        return slot.process
+
+    def forget(self, key: str) -> None:
+        """Let go of a task's process, as when it died."""
+        slot = self._slots.pop(key, None)
+        if slot is not None and slot.process is not None:
+            slot.process.connection.close()
+
+    async def _new_task(self, init: Callable[[ForkedConnection], Awaitable[T]]) -> TaskProcess[T]:
+        connection = await self.connect()
+        try:
+            found = await init(connection)
+            self._sockets += 1
+            socket = self._folder / f"task{self._sockets}"
+            await connection.ask(do="freeze", socket=str(socket))
+        except BaseException:
+            connection.kill()
+            connection.close()
+            raise
+        return TaskProcess(connection, socket, found)
+
+    def _let_go_of_the_oldest(self) -> None:
+        idle = [key for key, slot in self._slots.items() if slot.process is not None and not slot.lock.locked()]
+        for key in idle[: max(0, len(self._slots) - KEPT_TASKS)]:
+            self.forget(key)
+
+    @property
+    def tasks(self) -> list[TaskProcess[T]]:
+        """The tasks' processes that are kept."""
+        return [slot.process for slot in self._slots.values() if slot.process is not None]
+
+    async def aclose(self) -> None:
+        """End every process and remove what they left on disk."""
+        with anyio.CancelScope(shield=True):
+            for key in list(self._slots):
+                self.forget(key)
+            if self._process.returncode is None:
+                with suppress(ProcessLookupError):
+                    self._process.kill()
+            await self._process.wait()
+            await to_thread.run_sync(lambda: shutil.rmtree(self._folder, ignore_errors=True))
+
+
+def specification(server: McpServer) -> dict[str, Any]:
+    """Return what ``fork_server.py`` is told of a server."""
+    return {
+        "module": server.module,
+        "path": list(server.path),
+        "prepare": [str(path) for path in server.prepare],
+        "options": dict(server.options),
+    }
+
+
+async def _started(server: McpServer, spec: Mapping[str, Any], log_path: Path) -> asyncio.subprocess.Process:
+    said = await anyio.open_file(log_path, "wb")
+    async with said:
+        return await asyncio.create_subprocess_exec(
+            server.python,
+            str(HELPER),
+            json.dumps(spec),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=said.wrapped.fileno(),
+            env=get_default_environment() | dict(server.env),
+        )
+
+
+def _end_of(log_path: Path) -> str:
+    lines = log_path.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,92 @@
+"""Preparation file for the benchmark's servers: a task's golden state is worked out once, not at every effects call.
+
+The servers rebuild it from the task's init whenever they are asked for effects, which is most of what a trial costs. It
+depends on the init alone, so what the task's process found is kept there and found again by its forks. Nothing is
+changed where a server does not have all the names that are replaced here. Runs in the server's process: standard
+library only.
+"""
+
+NAMES = (
+    "SandboxToolsSystem",
+    "apply_golden_set_to_database",
+    "calculate_database_hash",
+    "calculate_deep_diff",
+    "get_stable_database_state",
+)
+
+
+class Golden:
+    """What the first effects call of a task's process worked out, and the server's functions that find it again.
+
+    It stands in for the golden system, too: the system's database, and a data patch that is already in it.
+    """
+
+    def __init__(self, module):
+        self.module = module
+        self.server = {name: getattr(module, name) for name in NAMES}
+        self.db = self.hash = self.stable = None
+        self.hashed = self.hashed_stable = None
+        module.apply_golden_set_to_database = self.remember
+
+    async def remember(self, system, case):
+        """Work it out as the server does, and keep it."""
+        self.db = await self.server["apply_golden_set_to_database"](system, case)
+        return self.db
+
+    def keep(self):
+        """Let the effects calls of this process and its forks find what was worked out."""
+        module, plain = self.module, self.server
+        self.hash = plain["calculate_database_hash"](self.db)
+        self.stable = plain["get_stable_database_state"](self.db)
+        state = self.db.to_state_dict()
+        object.__setattr__(self.db, "to_state_dict", lambda: state)
+        plain["calculate_database_hash"].__globals__["get_stable_database_state"] = self.remembered_stable
+        module.SandboxToolsSystem = lambda *_, **__: self
+        module.apply_golden_set_to_database = self.found
+        module.calculate_database_hash = self.hash_of
+        module.get_stable_database_state = self.stable_of
+        module.calculate_deep_diff = self.diff
+
+    def apply_data_patch(self, patch):
+        """The golden database holds the task's patch."""
+
+    async def found(self, _system, _case):
+        """Return the golden database."""
+        return self.db
+
+    def hash_of(self, db):
+        """Return a database's hash."""
+        return self.hash if db is self.db else self.server["calculate_database_hash"](db)
+
+    def remembered_stable(self, db, *arguments):
+        """What a hash is made of; kept for the comparison that follows it in the same effects call."""
+        self.hashed, self.hashed_stable = db, self.server["get_stable_database_state"](db, *arguments)
+        return self.hashed_stable
+
+    def stable_of(self, db):
+        """Return the fields of a database that count."""
+        if db is self.db:
+            return self.stable
+        if db is not self.hashed:
+            return self.server["get_stable_database_state"](db)
+        self.hashed = None
+        return self.hashed_stable
+
+    def diff(self, result, golden):
+        """Return how two states differ."""
+        return self.server["calculate_deep_diff"](result, golden)
+
+
+GOLDEN = []
+
+
+def after_import(module, _options):
+    """Watch the server work out golden states."""
+    if all(hasattr(module, name) for name in NAMES):
+        GOLDEN.append(Golden(module))
+
+
+def after_fork(kind, _module):
+    """Keep what was found once the task's process has run init and effects."""
+    if kind == "task" and GOLDEN and GOLDEN[0].db is not None:
+        GOLDEN[0].keep()
