@@ -28,6 +28,7 @@ from tbadapters.core.options import check_agents, check_options
 from tbadapters.core.result import RunResult
 from tbadapters.core.run_folder import keep_stop_reason, load_manifest, result_of, undamaged
 from tbadapters.core.runner import Control, Run, Runner, folders_of
+from tbadapters.core.sandbox import running
 from tbadapters.core.store import Store, check_resume, new_folder, read_manifest, write_manifest
 from tbadapters.core.suite import Suite, Task
 from tbadapters.core.trial import TrialPlan
@@ -38,7 +39,6 @@ from tbadapters.suites import Suites, load_suite
 
 log = get_logger(__name__)
 
-DEFAULT_CONCURRENCY = 16
 DEFAULT_OUT = "runs"
 
 Tasks = Sequence[str] | str | int | None
@@ -90,11 +90,13 @@ class Campaign:
             for run in runs:
                 tell(self._announcement(run))
             runner = Runner(
-                concurrency=self.concurrency or DEFAULT_CONCURRENCY,
+                concurrency=self.concurrency,
                 max_cost=self.max_cost,
                 on_event=tell,
                 control=self.control,
             )
+            for backend in {id(run.plan.suite.backend): run.plan.suite.backend for run in runs}.values():
+                await stack.enter_async_context(running(backend))
             try:
                 await runner.run(runs)
             except BaseException as error:

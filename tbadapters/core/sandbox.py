@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tbadapters.core.grading import Grader
@@ -47,3 +47,9 @@ class Backend(Protocol):
     def grader(self, task: Task) -> Grader:
         """Return the grader of a task."""
         ...
+
+
+def running(backend: Backend) -> AbstractAsyncContextManager[None]:
+    """Keep what a backend keeps for a whole run, such as servers' processes, where it has a ``running()`` for that."""
+    keep = getattr(backend, "running", None)
+    return keep() if keep is not None else nullcontext()

@@ -14,7 +14,7 @@ from tbadapters.core.frameworks import framework
 from tbadapters.core.grading import Expectation, Grader, Outcome
 from tbadapters.core.limits import is_whole
 from tbadapters.core.messages import Message
-from tbadapters.core.sandbox import Backend, Sandbox
+from tbadapters.core.sandbox import Backend, Sandbox, running
 from tbadapters.core.tools import Tool
 
 
@@ -273,6 +273,5 @@ class _JoinedBackend:
         """Keep what the parts' backends keep for a run, each backend once."""
         async with AsyncExitStack() as stack:
             for backend in {id(backend): backend for backend in self._backends.values()}.values():
-                if hasattr(backend, "running"):
-                    await stack.enter_async_context(backend.running())
+                await stack.enter_async_context(running(backend))
             yield
