@@ -132,6 +132,11 @@ class ProviderFaults:
         """Return how many faults of each code were seen, the overcome ones among them."""
         return dict(Counter(seen.code for seen in self._seen).most_common())
 
+    @property
+    def paced(self) -> bool:
+        """Whether requests are held back as their endpoints' paces say."""
+        return self._paced is not None
+
     def held_seconds(self) -> float:
         """Return how long requests were held back so far, by the wall clock."""
         return self._paced.held_seconds() if self._paced else 0.0
@@ -215,6 +220,9 @@ class _FaultHook(TransportHook):
     """Tells each event to the attempt in whose context the request was made."""
 
     reads_answers = True
+
+    def may_hold(self) -> bool:
+        return (faults := _recording.get()) is not None and faults.paced
 
     def hold(self, request: Any) -> float:
         return faults.hold(request) if (faults := _recording.get()) is not None else 0.0

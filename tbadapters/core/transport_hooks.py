@@ -24,7 +24,7 @@ from tbadapters.core.event_loop import in_a_loop
 
 LIBRARIES = ("httpx2", "httpx")
 BODY_MAX = 65_536
-_ERROR = 400  # the HTTP statuses from which an answer is an error
+ERROR = 400  # the HTTP statuses from which an answer is an error
 
 
 class TransportHook:
@@ -38,6 +38,10 @@ class TransportHook:
     """
 
     reads_answers = False
+
+    def may_hold(self) -> bool:
+        """Say whether ``hold`` may hold requests that are made in this context."""
+        return False
 
     def hold(self, request: Any) -> float:  # noqa: ARG002  (for whoever overrides it)
         """Return the seconds after which to ask again whether a request may be sent, or 0.0: it may."""
@@ -123,6 +127,11 @@ def observe_transport(hook: TransportHook) -> Iterator[None]:
         _installed.remove(hook)
 
 
+def installed_hooks() -> tuple[TransportHook, ...]:
+    """Return the hooks that are installed, for whoever tells them of requests that were made in another process."""
+    return _installed.hooks
+
+
 def _targets() -> Iterator[tuple[type, str, Callable[[Any], Any]]]:
     seen: set[type] = set()
     for library in LIBRARIES:
@@ -171,7 +180,7 @@ class _Watch:
     def answered(self, response: Any) -> None:
         self.status, self.response = response.status_code, response
         json = "json" in response.headers.get("content-type", "")
-        self.keeps = self.status >= _ERROR or (json and any(hook.reads_answers for hook in self.hooks))
+        self.keeps = self.status >= ERROR or (json and any(hook.reads_answers for hook in self.hooks))
         self.tell("response", self.status, response.headers)
 
     def piece(self, data: bytes) -> None:
@@ -179,7 +188,7 @@ class _Watch:
             self.body += data
             if len(self.body) > BODY_MAX:
                 self.keeps = False
-                del self.body[BODY_MAX if self.status >= _ERROR else 0 :]
+                del self.body[BODY_MAX if self.status >= ERROR else 0 :]
         self.tell("received")
 
     def end(self, error: BaseException | None = None) -> None:
@@ -191,7 +200,7 @@ class _Watch:
             return
         body = _decoded(self.response, bytes(self.body)) if self.body else b""
         for hook in self.hooks:
-            read = body if self.status >= _ERROR or hook.reads_answers else b""
+            read = body if self.status >= ERROR or hook.reads_answers else b""
             self.context.run(hook.ended, self.request, self.status, read)
 
 

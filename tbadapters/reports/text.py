@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import unicodedata
+from typing import Any
+
+from markupsafe import Markup
 
 from tbadapters.core.figures import Amount, Coverage, Figure, Figures, Rate
+from tbadapters.core.printable import visible as visible  # noqa: PLC0414  (reports know it from here)
 from tbadapters.core.statistics import Interval
 
 UNKNOWN = "—"
-_MARK = "\N{REPLACEMENT CHARACTER}"
-_ALLOWED = "\n\t"
 
 
-def visible(text: str) -> str:
-    """Return ``text`` with nothing in it that a terminal or a reader could be fooled by.
-
-    Control characters (escape sequences begin with one) become their visible pictures; characters that turn the
-    direction of writing, other invisible formatting and lone surrogates become named or replaced.
-    """
-    return text if text.isascii() and text.isprintable() else "".join(map(_visible, text))
-
-
-def _visible(character: str) -> str:
-    if character in _ALLOWED:
-        return character
-    match unicodedata.category(character):
-        case "Cc":
-            code = ord(character)
-            return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else _MARK  # noqa: PLR2004 - ASCII
-        case "Cs":
-            return _MARK
-        case "Cf" | "Zl" | "Zp" if character != "\u200d":  # the joiner inside emoji is harmless
-            return f"<U+{ord(character):04X}>"
-    return character
+def visible_data(value: Any) -> Any:
+    """Return JSON-like data with all text in it made ``visible``; markup of our own stays as it is."""
+    if isinstance(value, Markup):
+        return value
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {key: visible_data(item) for key, item in value.items()}
+    return [visible_data(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def percent(value: float | None) -> str:
