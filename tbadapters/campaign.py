@@ -141,6 +141,7 @@ class Campaign:
             instructions=self.instructions,
             seed=self.seed,
             prices=self.prices,
+            paced=self.concurrency is None,
         )
 
     @asynccontextmanager

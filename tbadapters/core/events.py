@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tbadapters.core.records import AttemptRecord
@@ -57,6 +57,34 @@ class TrialEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class PaceChanged:
+    """The run goes on faster or slower.
+
+    Attributes:
+        slots: How many trials may be under way.
+        endpoints: Model endpoints that refused requests, with the requests a second that they are asked now.
+    """
+
+    slots: int
+    endpoints: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopBlocked:
+    """Something blocked the event loop, and with it all trials, and has ended.
+
+    Attributes:
+        seconds: How long.
+        where: The line of code.
+        task: The name of the asyncio task; an attempt's tells its trial.
+    """
+
+    seconds: float
+    where: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """After the last trial; ``stopped`` says why a run ended early, None for a whole one."""
 
@@ -64,5 +92,5 @@ class RunEnded:
     stopped: str | None
 
 
-Event = RunPlanned | TrialStarted | AttemptFaulted | TrialEnded | RunEnded
+Event = RunPlanned | TrialStarted | AttemptFaulted | TrialEnded | PaceChanged | LoopBlocked | RunEnded
 OnEvent = Callable[[Event], None]

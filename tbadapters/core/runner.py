@@ -9,9 +9,21 @@ from dataclasses import dataclass, field
 import anyio
 from structlog.contextvars import bound_contextvars
 
+from tbadapters.core.concurrency import Slots
 from tbadapters.core.errors import AccessFault, RunStopped, TbAdaptersError, UnusableFolder, describe
-from tbadapters.core.events import AttemptFaulted, Event, OnEvent, RunEnded, TrialEnded, TrialStarted
+from tbadapters.core.events import (
+    AttemptFaulted,
+    Event,
+    LoopBlocked,
+    OnEvent,
+    PaceChanged,
+    RunEnded,
+    TrialEnded,
+    TrialStarted,
+)
 from tbadapters.core.logs import get_logger
+from tbadapters.core.pace import slowed
+from tbadapters.core.pulse import Pulse, feel
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.store import Store
 from tbadapters.core.suite import Task
@@ -19,6 +31,8 @@ from tbadapters.core.threads import roomy_threads
 from tbadapters.core.trial import TrialPlan, run_trial
 
 log = get_logger(__name__)
+
+LOOK_SECONDS = 0.5  # between two looks at what changes while trials are under way
 
 
 class Control:
@@ -110,7 +124,7 @@ def missing(runs: Sequence[Run]) -> Iterator[_Job]:
 class Runner:
     """Runs the missing trials of one or several runs, some at a time."""
 
-    def __init__(self, *, concurrency: int, max_cost: float | None, on_event: OnEvent, control: Control) -> None:
+    def __init__(self, *, concurrency: int | None, max_cost: float | None, on_event: OnEvent, control: Control) -> None:
         self._concurrency = concurrency
         self._max_cost = max_cost
         self._on_event = on_event
@@ -125,13 +139,19 @@ class Runner:
         """
         self._runs = runs
         self._watch_cost()
-        jobs = missing(runs)
+        jobs, pulse = missing(runs), Pulse()
+        slots = Slots(self._concurrency, is_late=lambda: pulse.is_late)
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(roomy_threads(self._concurrency))
+            await stack.enter_async_context(roomy_threads(slots.most))
+            stack.enter_context(feel(pulse))
             try:
-                async with anyio.create_task_group() as workers:
-                    for _ in range(self._concurrency):
-                        workers.start_soon(self._work, jobs)
+                async with anyio.create_task_group() as beside:
+                    beside.start_soon(pulse.beat)
+                    beside.start_soon(self._look_on, slots, pulse)
+                    async with anyio.create_task_group() as workers:
+                        for _ in range(slots.most):
+                            workers.start_soon(self._work, jobs, slots)
+                    beside.cancel_scope.cancel()
             except BaseExceptionGroup as group:
                 error = _first(group)
                 if isinstance(error, Exception):
@@ -141,14 +161,35 @@ class Runner:
                 for run in runs:
                     self._tell(RunEnded(run.name, self._control.reason))
 
-    async def _work(self, jobs: Iterator[_Job]) -> None:
-        for job in jobs:
-            if self._control.reason is not None:
-                return
-            with bound_contextvars(run=job.run.name, task=job.task.id, trial=job.index):
-                await self._trial(job)
+    async def _work(self, jobs: Iterator[_Job], slots: Slots) -> None:
+        while True:
+            async with slots.one():
+                job = next(jobs, None)
+                if job is None or self._control.reason is not None:
+                    return
+                with bound_contextvars(run=job.run.name, task=job.task.id, trial=job.index):
+                    slots.ended(await self._trial(job))
 
-    async def _trial(self, job: _Job) -> None:
+    async def _look_on(self, slots: Slots, pulse: Pulse) -> None:
+        """Tell what changes while trials are under way."""
+        told = PaceChanged(slots.limit, {})
+        try:
+            while True:
+                await anyio.sleep(LOOK_SECONDS)
+                now = PaceChanged(slots.limit, slowed() if self._concurrency is None else {})
+                if now != told:
+                    told = now
+                    self._tell(now)
+                self._tell_blocks(pulse)
+        finally:
+            self._tell_blocks(pulse)
+
+    def _tell_blocks(self, pulse: Pulse) -> None:
+        while pulse.blocks:
+            block = pulse.blocks.pop(0)
+            self._tell(LoopBlocked(block.seconds, block.where, block.task))
+
+    async def _trial(self, job: _Job) -> AttemptRecord:
         run = job.run
         self._tell(TrialStarted(run.name, job.task.id, job.index))
 
@@ -169,6 +210,7 @@ class Runner:
             raise self._stopped(_refusal(fault)) from fault
         self._tell(TrialEnded(run.name, record))
         log.debug("trial_ended", passed=record.passed, end_reason=record.end_reason)
+        return record
 
     def _stopped(self, reason: str) -> RunStopped:
         self._control.stop(reason)

@@ -37,6 +37,7 @@ from tbadapters.core.limits import Limits, Retries
 from tbadapters.core.logs import get_logger
 from tbadapters.core.messages import Message
 from tbadapters.core.paced_requests import PacedRequests
+from tbadapters.core.pulse import attempt_name, lost_seconds
 from tbadapters.core.records import AttemptRecord, recordable
 from tbadapters.core.retrying import TryAgain, attempts
 from tbadapters.core.suite import Suite, Task
@@ -195,7 +196,8 @@ async def _conversed(
     with provider_faults.observe():
         token = running.set(attempt)
         try:
-            talking = asyncio.get_running_loop().create_task(_talk(plan, task, attempt))
+            name = attempt_name(attempt.trial.task, attempt.trial.index)
+            talking = asyncio.get_running_loop().create_task(_talk(plan, task, attempt), name=name)
         finally:
             running.reset(token)
         await _over(talking, attempt, plan.limits, provider_faults)
@@ -224,7 +226,12 @@ async def _over(talking: asyncio.Task[None], attempt: Attempt, limits: Limits, p
     """Wait until the agent ended, was stopped or met its deadline; end it then."""
     talking.add_done_callback(lambda _: attempt.stopped.set())
     try:
-        await _stopped(attempt, limits.seconds, lambda: attempt.user_seconds + provider_faults.held_seconds())
+        before, name = lost_seconds(talking.get_name()), talking.get_name()
+        await _stopped(
+            attempt,
+            limits.seconds,
+            lambda: attempt.user_seconds + provider_faults.held_seconds() + lost_seconds(name) - before,
+        )
         if attempt.stopped.is_set():
             await asyncio.wait({talking}, timeout=MOMENT)
         elif limits.seconds is not None and not talking.done():
@@ -238,7 +245,7 @@ async def _over(talking: asyncio.Task[None], attempt: Attempt, limits: Limits, p
 async def _stopped(attempt: Attempt, seconds: float | None, waited: Callable[[], float]) -> None:
     """Wait until an attempt is stopped, for so many seconds besides those in which the agent waited.
 
-    It waits for the user, and for the pace at which its models may be asked: the one is not its fault, nor the other.
+    It waits for the user, for the pace at which its models may be asked, and where others block the loop.
     """
     began, left = time.monotonic(), seconds
     while not attempt.stopped.is_set() and (left is None or left > 0):
