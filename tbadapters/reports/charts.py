@@ -9,8 +9,8 @@ from tbadapters.core.figures import Rate
 from tbadapters.core.statistics import Interval
 from tbadapters.reports.text import percent, points, span
 
-WIDTH, HEIGHT = 480, 250
-LEFT, RIGHT, TOP, BOTTOM = 46, 14, 12, 40
+WIDTH, HEIGHT = 440, 320
+LEFT, RIGHT, TOP, BOTTOM = 44, 12, 12, 42
 _TICKS = 6
 
 

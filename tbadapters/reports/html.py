@@ -9,11 +9,9 @@ nothing else could run even if something slipped through. Either way, characters
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
-import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,15 +22,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from tbadapters.core.comparison import Comparison, p_text
-from tbadapters.core.figures import COVERAGE_FLOOR, Amount
-from tbadapters.core.result import RunResult, TaskResult
-from tbadapters.core.statistics import all_passed
-from tbadapters.reports import text
+from tbadapters.core.figures import Amount, Figures
+from tbadapters.core.result import RunResult
+from tbadapters.core.statistics import Tally
+from tbadapters.reports import drawings, text
 from tbadapters.reports.charts import curve_chart, difference_whisker, rate_whisker
-from tbadapters.reports.trial_view import trial_view
+from tbadapters.reports.grid import looks_of, short_id, task_rows
+from tbadapters.reports.harmless import harmless
+from tbadapters.reports.published import beside
 
-_STATES = {True: "all", False: "some", None: "open"}
-_MARKS = {True: "pass", False: "fail", None: "none"}
+_DENSE = 100  # tasks from which on a row of the grid is as low as can be read
+_WIDEST = 25  # trials that fit into a row of the grid
 
 
 def write(result: RunResult | Comparison, path: str | Path) -> Path:
@@ -50,16 +50,27 @@ def write(result: RunResult | Comparison, path: str | Path) -> Path:
 
 def run_page(result: RunResult) -> str:
     """Return the page of a run."""
-    figures = result.figures
-    curves = curve_chart({"pass@k": figures.pass_at_k, "pass^k": figures.pass_hat_k}, result.trials_per_task)
+    figures, rows, reference = result.figures, list(task_rows(result)), beside(result)
+    some, alone = drawings.parts(result, reference), {result.agent: result}
     return _page(
         "run.html.j2",
         title=f"{result.agent} on {result.suite}",
         result=result,
         figures=figures,
         names=text.figure_names(figures),
-        curves=curves,
-        rows=list(_rows(result)),
+        curves=curve_chart({"pass@k": figures.pass_at_k, "pass^k": figures.pass_hat_k}, result.trials_per_task),
+        survival=drawings.survival(alone, some, reference),
+        breadth=drawings.breadth(alone, some, reference),
+        parts=some,
+        costs=drawings.bars([("all tasks", figures.cost_per_success), *_dearest(some)]),
+        spending=drawings.spending(result),
+        published=reference,
+        ours=alone,
+        rows=rows,
+        looks=looks_of(rows),
+        tags={tag: number for number, tag in enumerate(result.by_tag)},
+        dense=len(rows) > _DENSE,
+        fits=result.trials_per_task <= _WIDEST,
         numbers={task.id: number for number, task in enumerate(result.tasks)},
         prices=result.price_bases(),
     )
@@ -67,74 +78,66 @@ def run_page(result: RunResult) -> str:
 
 def comparison_page(comparison: Comparison, target: Path) -> str:
     """Return the page of a comparison, with links from where it will stand to the runs' own pages."""
-    k = min(result.trials_per_task for result in comparison.results.values())
-    hats = {name: result.figures.pass_hat_k for name, result in comparison.results.items()}
+    results = comparison.results
+    k = min(result.trials_per_task for result in results.values())
+    hats = {name: result.figures.pass_hat_k for name, result in results.items()}
+    common = [beside(result) for result in results.values()]
+    reference = None if None in common else common[0]
     return _page(
         "comparison.html.j2",
-        title=f"{', '.join(comparison.results)} on {comparison.suite}",
+        title=f"{', '.join(results)} on {comparison.suite}",
         comparison=comparison,
         curves=curve_chart({name: {i: r for i, r in rates.items() if i <= k} for name, rates in hats.items()}, k),
-        links={name: _link(result, target) for name, result in comparison.results.items()},
-        tasks=list(dict.fromkeys(task for result in comparison.results.values() for task in result.tallies)),
+        survival=drawings.survival(results, beside=reference),
+        breadth=drawings.breadth(results, beside=reference),
+        costs=drawings.bars((name, result.figures.cost_per_success) for name, result in results.items()),
+        parts=_parts(results),
+        failing=any(result.failures.failed for result in results.values()),
+        notes=list(dict.fromkeys(note for result in results.values() for note in result.notes)),
+        published=reference,
+        ours=results,
+        links={name: _link(result, target) for name, result in results.items()},
+        rows=list(_compared(results)),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class TrialMark:
-    """A cell of the grid: ``pass``, ``fail`` or ``none``, and the same in words."""
-
-    index: int
-    mark: str
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class TaskRow:
-    """A row of the grid.
+class ComparedTask:
+    """A row of a comparison's table of tasks.
 
     Attributes:
-        number: The task's number on the page.
-        found: What its trials came to.
-        state: ``all`` passed, ``some`` failed, or ``open``.
-        marks: One a planned trial.
-        data: Its trials' views, compressed.
+        id: The task's id.
+        named: One an agent: its name, then the task's number on that agent's own page and its tally; None where the
+            task was not planned.
+        apart: How far the agents' rates are apart, from 0 to 1.
     """
 
-    number: int
-    found: TaskResult
-    state: str
-    marks: tuple[TrialMark, ...]
-    data: str
+    id: str
+    named: tuple[tuple[str, tuple[int, Tally] | None], ...]
+    apart: float
 
 
-def _rows(result: RunResult) -> Iterator[TaskRow]:
-    for number, found in enumerate(result.by_task.values()):
-        trials = {record.index: record for record in found.trials}
-        marks, views = [], []
-        for index in range(found.tally.planned):
-            record = trials.get(index)
-            verdict = None if record is None else record.passed
-            words = {True: "passed", False: "failed", None: "no verdict" if record else "not run"}[verdict]
-            marks.append(TrialMark(index, _MARKS[verdict], words))
-            views.append(None if record is None else trial_view(record, found.task).to_dict())
-        yield TaskRow(number, found, _STATES[all_passed(found.tally)], tuple(marks), _compressed(views))
+def _compared(results: Mapping[str, RunResult]) -> Iterator[ComparedTask]:
+    known = {
+        name: dict(zip(result.tallies, enumerate(result.tallies.values()), strict=True))
+        for name, result in results.items()
+    }
+    for task in dict.fromkeys(task for tallies in known.values() for task in tallies):
+        named = tuple((name, tallies.get(task)) for name, tallies in known.items())
+        rates = [found[1].passed / found[1].valid for _, found in named if found and found[1].valid]
+        yield ComparedTask(task, named, max(rates) - min(rates) if rates else 0.0)
 
 
-def _compressed(data: Any) -> str:
-    """Return JSON as base64 of gzip: no character of it can end a script element. Equal data gives equal text."""
-    raw = json.dumps(_visible(data), ensure_ascii=True, separators=(",", ":"), default=str).encode()
-    return base64.b64encode(gzip.compress(raw, compresslevel=6, mtime=0)).decode("ascii")
+def _parts(results: Mapping[str, RunResult]) -> dict[str, tuple[Figures | None, ...]]:
+    """Return the figures of each agent by tag."""
+    known = [{part.tag: part.figures for part in drawings.parts(result)} for result in results.values()]
+    return {tag: tuple(k.get(tag) for k in known) for tag in dict.fromkeys(tag for k in known for tag in sorted(k))}
 
 
-def _visible(value: Any) -> Any:
-    """Return a value with all text in it made harmless to read; markup of our own stays as it is."""
-    if isinstance(value, Markup):
-        return value
-    if isinstance(value, str):
-        return text.visible(value)
-    if isinstance(value, dict):
-        return {key: _visible(item) for key, item in value.items()}
-    return [_visible(item) for item in value] if isinstance(value, list | tuple) else value
+def _dearest(some: tuple[drawings.Part, ...]) -> list[tuple[str, Amount]]:
+    """Return the parts by what a success costs there, the dearest first; those without a success before all."""
+    amounts = [(part.tag, part.figures.cost_per_success) for part in some]
+    return sorted(amounts, key=lambda item: -(item[1].value if item[1].value is not None else float("inf")))
 
 
 def _link(result: RunResult, target: Path) -> str | None:
@@ -152,7 +155,6 @@ def _page(template: str, **values: Any) -> str:
         script=Markup(script),  # noqa: S704 - our own file, and its digest is in the policy
         style=Markup(_asset("page.css")),  # noqa: S704 - our own file
         digest=digest,
-        floor=COVERAGE_FLOOR,
         **values,
     )
 
@@ -162,13 +164,14 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("tbadapters.reports"),
         autoescape=True,
-        finalize=_visible,
+        finalize=harmless,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters.update(percent=text.percent, span=text.span, money=text.money, p=p_text, amount=text.amount)
     environment.filters.update(figure=text.figure_value, coverage=text.coverage_text, points=text.points)
+    environment.filters.update(short=short_id)
     environment.globals.update(rate_whisker=rate_whisker, difference_whisker=difference_whisker)
     environment.tests["amount"] = lambda figure: isinstance(figure, Amount)
     return environment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -77,7 +77,7 @@ class EffectView:
 
 @dataclass(frozen=True, slots=True)
 class TrialView:
-    """A trial, ready to be shown."""
+    """A trial, ready to be shown; ``earlier`` says what ended each attempt before the one that decided."""
 
     task: str
     index: int
@@ -94,14 +94,23 @@ class TrialView:
     output_tokens: int
     cost: float | None
     seconds: float
+    earlier: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the view as JSON-like data."""
         return asdict(self)
 
 
-def trial_view(record: AttemptRecord, task: Task | TaskInfo | None = None) -> TrialView:
-    """Return a trial ready to be shown; with its task, golden actions are named in words."""
+def trial_view(
+    record: AttemptRecord, task: Task | TaskInfo | None = None, earlier: Iterable[AttemptRecord] = ()
+) -> TrialView:
+    """Return a trial ready to be shown; with its task, golden actions are named in words.
+
+    Args:
+        record: The attempt that decided the trial.
+        task: The trial's task.
+        earlier: The trial's attempts before that one.
+    """
     info = TaskInfo.of(task) if isinstance(task, Task) else task
     verdict = record.verdict
     effects = tuple(_effects(record, info))
@@ -117,7 +126,7 @@ def trial_view(record: AttemptRecord, task: Task | TaskInfo | None = None) -> Tr
         end_reason=record.end_reason,
         end_state=verdict.end_state if verdict else None,
         reasons=verdict.reasons if verdict else (),
-        fault=f"{record.fault.owner} ({record.fault.code}): {record.fault.message}" if record.fault else None,
+        fault=_fault(record),
         steps=tuple(_steps(record, caused)),
         effects=effects,
         model_requests=len(record.requests),
@@ -125,7 +134,13 @@ def trial_view(record: AttemptRecord, task: Task | TaskInfo | None = None) -> Tr
         output_tokens=record.usage.output_tokens,
         cost=record.cost,
         seconds=record.seconds.get("total", 0.0),
+        earlier=tuple(filter(None, map(_fault, earlier))),
     )
+
+
+def _fault(record: AttemptRecord) -> str | None:
+    fault = record.fault
+    return None if fault is None else f"{fault.owner} ({fault.code}): {fault.message}"
 
 
 def _steps(record: AttemptRecord, caused: Mapping[int, list[int]]) -> Iterator[Step]:
