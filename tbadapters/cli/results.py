@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tbadapters.cli.app import app
-from tbadapters.cli.options import RunFolder
+from tbadapters.cli.options import FloorOption, RunFolder
+from tbadapters.core.comparison import Comparison
+from tbadapters.core.errors import InvalidOption
+from tbadapters.core.result import RunResult
 from tbadapters.core.run_folder import load_result
 
 
@@ -28,18 +32,43 @@ def show(
 
 @app.command()
 def report(
-    run_folder: RunFolder,
+    run_folders: Annotated[
+        list[str], typer.Argument(metavar="run_folder...", help="A run folder; several (name=folder) are compared.")
+    ],
     to: Annotated[
-        Path | None, typer.Option(help="A file ending with .html, .xml or .json; all in the folder else.")
+        Path | None,
+        typer.Option(help="A file ending with .html, .md, .xml, .json or .csv; all in the run's folder else."),
     ] = None,
+    coverage_floor: FloorOption = None,
 ) -> None:
-    """Write a run's reports again from its record, and print its figures."""
+    """Write a run's reports again from its record, or those of a comparison of runs, and print its figures."""
     from tbadapters.reports.files import write_run
 
-    result = load_result(run_folder)
-    if to is None:
-        write_run(result, run_folder)
-    else:
+    runs = results_of(run_folders, coverage_floor)
+    result = Comparison(runs) if len(runs) > 1 else next(iter(runs.values()))
+    if to is not None:
         result.report(to)
+    elif isinstance(result, RunResult):
+        folder = result.folder or Path()
+        write_run(result, folder)
+        to = folder / "report.html"
     typer.echo(str(result))
-    typer.echo(f"Report: {to or run_folder / 'report.html'}")
+    if to is not None:
+        typer.echo(f"Report: {to}")
+
+
+def results_of(texts: Sequence[str], coverage_floor: float | None) -> dict[str, RunResult]:
+    """Return results by name of ``folder`` or ``name=folder``; without a name, the agent's name is it.
+
+    Raises:
+        InvalidOption: two have the same name.
+    """
+    results: dict[str, RunResult] = {}
+    for text in texts:
+        name, _, folder = ("", "", text) if Path(text).is_dir() else text.rpartition("=")
+        result = load_result(folder, coverage_floor=coverage_floor)
+        name = name or result.agent
+        if name in results:
+            raise InvalidOption(f"Two of the runs are named {name!r}: give each a name of its own, other={folder}.")
+        results[name] = result
+    return results

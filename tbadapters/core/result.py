@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tbadapters.core import statistics as stats
+from tbadapters.core.bill import Bill
 from tbadapters.core.cost import Price, cost_nothing, price_basis
 from tbadapters.core.errors import InvalidOption, UnknownName, UnusableFolder
 from tbadapters.core.failures import FailureSignature, FrequentFault, failure_signature, frequent_faults
@@ -31,8 +32,9 @@ from tbadapters.core.records import AttemptRecord
 from tbadapters.core.results_file import result_dict
 from tbadapters.core.statistics import Interval, Tally
 from tbadapters.core.suite import Task
+from tbadapters.core.trial_table import dataframe, trial_rows
 
-REPORTS = {".html": "html", ".xml": "junit"}
+REPORTS = {".html": "html", ".md": "markdown", ".xml": "junit", ".csv": "trials"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +240,11 @@ class RunResult:
         return known_cost(self._valid)
 
     @property
+    def bill(self) -> Bill:
+        """What all trials with a verdict took: the agent, and apart from it the simulated user and the judge."""
+        return Bill.of(self._valid)
+
+    @property
     def without_verdict(self) -> tuple[AttemptRecord, ...]:
         """All attempts that ended in a fault of the infrastructure; their tokens and money are accounted apart."""
         return (*self.faulted, *(r for r in self.records if r.passed is None))
@@ -288,11 +295,23 @@ class RunResult:
         """Return what ``results.json`` holds; ``docs/results.md`` describes it field by field."""
         return result_dict(self)
 
+    def to_dataframe(self, library: Literal["pandas", "polars"] | None = None) -> Any:
+        """Return the planned trials as a data frame, a row each; ``docs/results.md`` describes the columns.
+
+        Args:
+            library: Whose data frame; None for that of pandas, or of polars where there is no pandas.
+
+        Raises:
+            UsageError: the library is not installed; tbadapters needs neither for anything else.
+        """
+        return dataframe(trial_rows(self), library)
+
     def report(self, path: str | Path) -> Path:
         """Write a report and return its path.
 
         Args:
-            path: What it ends with decides: ``.html`` the page, ``.xml`` JUnit, ``.json`` the figures.
+            path: What it ends with decides: ``.html`` the page, ``.md`` Markdown, ``.xml`` JUnit, ``.json`` the
+                figures, ``.csv`` the trials.
 
         Raises:
             InvalidOption: another ending.
@@ -323,7 +342,8 @@ class RunResult:
         """Return for each model whose price was taken, None where it has none."""
         given = self.manifest.get("prices") or {}
         prices = {model: Price(**price) for model, price in given.items()}
-        models = sorted({request.model for record in self.records for request in record.requests})
+        parts = [part for r in self.records for part in (r.requests, r.user.requests, r.judge.requests)]
+        models = sorted({request.model for part in parts for request in part})
         return {model: price_basis(model, prices) for model in models}
 
 
@@ -335,7 +355,7 @@ def write_report(result: Any, path: str | Path) -> Path:
     """Write the report of a result or a comparison; see ``RunResult.report``."""
     target = Path(path)
     if target.suffix != ".json" and target.suffix not in REPORTS:
-        raise InvalidOption(f"The report {target.name!r} must end with .html, .xml or .json.")
+        raise InvalidOption(f"The report {target.name!r} must end with {', '.join(REPORTS)} or .json.")
     try:
         if target.suffix == ".json":
             target.write_text(json.dumps(result.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

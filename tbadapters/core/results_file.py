@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from tbadapters.core.figures import known_cost, total_usage
+from tbadapters.core.bill import Bill
+from tbadapters.core.messages import Usage
 from tbadapters.core.records import AttemptRecord
 
 if TYPE_CHECKING:
@@ -42,22 +43,22 @@ def result_dict(result: RunResult) -> dict[str, Any]:
         "faults": [fault.to_dict() for fault in result.frequent_faults],
         "spent": _spent(result),
         "tasks": [_task(task) for task in result.by_task.values()],
-        "trials": _trials(result),
+        "trials": trial_dicts(result),
     }
 
 
 def _spent(result: RunResult) -> dict[str, Any]:
     faulted = result.without_verdict
     return {
-        "valid": {"usage": result.usage.to_dict(), "cost": result.cost},
-        "without_verdict": {
-            "attempts": len(faulted),
-            "faults": result.faults,
-            "usage": total_usage(faulted).to_dict(),
-            "cost": known_cost(faulted),
-        },
+        "valid": _bill(result.bill),
+        "without_verdict": {"attempts": len(faulted), "faults": result.faults} | _bill(Bill.of(faulted)),
         "price_basis": result.price_bases(),
     }
+
+
+def _bill(bill: Bill) -> dict[str, Any]:
+    """Return the agent's own at the top, as everywhere, and apart from it the user's and the judge's."""
+    return bill.agent.to_dict() | {"user": bill.user.to_dict(), "judge": bill.judge.to_dict()}
 
 
 def _task(found: TaskResult) -> dict[str, Any]:
@@ -73,7 +74,8 @@ def _task(found: TaskResult) -> dict[str, Any]:
     }
 
 
-def _trials(result: RunResult) -> list[dict[str, Any]]:
+def trial_dicts(result: RunResult) -> list[dict[str, Any]]:
+    """Return each planned trial as JSON-like data, by task and index."""
     attempts = Counter((r.task, r.index) for r in (*result.records, *result.faulted))
     rows = []
     for found in result.by_task.values():
@@ -102,6 +104,8 @@ def _trial(record: AttemptRecord) -> dict[str, Any]:
         "usage": record.usage.to_dict(),
         "usage_by_actor": {actor: usage.to_dict() for actor, usage in record.usage_by_actor.items()},
         "cost": record.cost,
+        "user": {"usage": record.user.usage.to_dict(), "cost": record.user.cost},
+        "judge": {"usage": record.judge.usage.to_dict(), "cost": record.judge.cost},
         "seconds": round(record.seconds.get("total", 0.0), 6),
     }
 
@@ -119,8 +123,10 @@ def _not_run(task: str, index: int) -> dict[str, Any]:
         "fault": None,
         "abandoned": False,
         "tool_calls": 0,
-        "usage": total_usage(()).to_dict(),
+        "usage": Usage().to_dict(),
         "usage_by_actor": {},
         "cost": None,
+        "user": {"usage": Usage().to_dict(), "cost": 0.0},
+        "judge": {"usage": Usage().to_dict(), "cost": 0.0},
         "seconds": 0.0,
     }

@@ -177,13 +177,17 @@ def _spent(result: RunResult) -> Text:
             f"Spent: {usage.input_tokens:,} input tokens ({usage.cached_input_tokens:,} cached), "
             f"{usage.output_tokens:,} output tokens, cost {money(result.cost)}."
         )
+    for who, item in result.bill.others.items():
+        text += f" The {who}: {item.usage.total_tokens:,} tokens, cost {money(item.cost)}."
     if apart:
         tokens = sum(record.usage.total_tokens for record in apart)
         ended = ", ".join(f"{fault} x {number}" for fault, number in result.faults.items())
         text += f" Apart from that: {len(apart)} attempts without a verdict ({ended}), {tokens:,} tokens."
     if result.abandoned:
         text += f" Abandoned: {result.abandoned} attempts whose agent did not end when it was cancelled."
-    return Text(f"\n{text}", "dim")
+    bases = (f"{visible(model)} {basis or 'has no known price'}" for model, basis in result.price_bases().items())
+    prices = "; ".join(bases)
+    return Text(f"\n{text}" + (f"\nPrices: {prices}." if prices else ""), "dim")
 
 
 # -- several runs -------------------------------------------------------------------------------------------------

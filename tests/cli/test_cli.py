@@ -326,3 +326,22 @@ def test_help_documents_exit_codes(called):
     assert done.returncode == 0
     for code in ("0 done", "2 usage", "70 a bug", "130 interrupted"):
         assert code in " ".join(done.out.split())
+
+
+def test_report_compares_several_runs(called, folder, tmp_path):
+    """Report takes several run folders, each under a name of its own, and writes their comparison where it is told to."""
+    done = called("report", str(folder), f"again={folder}", "--to", str(tmp_path / "c.md"))
+    assert done.returncode == 0, done.err
+    assert "can't be told apart" in done.out
+    assert "`again`" in (tmp_path / "c.md").read_text(encoding="utf-8")
+    done = called("report", str(folder), str(folder))
+    assert done.returncode == 2
+    assert "a name of its own" in done.err
+
+
+def test_report_takes_a_coverage_floor(called, folder):
+    """A floor that the run does not reach takes its headline away, one out of range is refused."""
+    assert "pass@1 is" in called("report", str(folder), "--coverage-floor", "1").out
+    done = called("report", str(folder), "--coverage-floor", "2")
+    assert done.returncode == 2
+    assert "coverage_floor=2.0" in done.err
