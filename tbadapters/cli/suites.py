@@ -12,6 +12,7 @@ from rich.text import Text
 from tbadapters.cli.app import CHECK_FAILED, DONE, app
 from tbadapters.cli.options import SeedOfSuite, SuiteOptions, suite_of, suite_options_of
 from tbadapters.core.event_loop import run_to_end
+from tbadapters.core.suite_report import SuiteReport
 from tbadapters.reports.text import visible
 
 
@@ -33,17 +34,22 @@ def list_tasks(
 def check(
     suite: Annotated[str, typer.Argument()],
     seeds: Annotated[int, typer.Option(min=0, help="How many fresh seeds are checked, from 1 up.")] = 10,
+    suite_option: SuiteOptions = None,
 ) -> None:
     """Check that a suite is right: golden actions pass, everything else fails."""
     from tbadapters.testing.checks import check_suite
 
-    report = run_to_end(check_suite(suite_of(suite, None), seeds=range(1, seeds + 1)))
+    loaded = suite_of(suite, None, suite_options_of(suite_option))
+    report: SuiteReport
+    if loaded.check is not None:
+        report = run_to_end(loaded.check(loaded))
+    else:
+        report = run_to_end(check_suite(loaded, seeds=range(1, seeds + 1)))
     table = Table(title=f"{suite}: checks", title_justify="left")
     for column in ("check", "held", "of", "", "note"):
         table.add_column(column, overflow="fold")
     for row in report.rows():
         table.add_row(row.name, str(row.held), str(row.of), "ok" if row.ok else "FAILED", Text(row.note))
     Console().print(table)
-    failed = [row.name for row in report.rows() if not row.ok]
-    typer.echo(f"{suite}: {'not ok: ' + ', '.join(failed) if failed else 'all checks hold'} ({report.tasks} tasks)")
+    typer.echo(report.summary)
     raise typer.Exit(DONE if report.ok else CHECK_FAILED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,6 +15,7 @@ from tbadapters.core.grading import Expectation, Grader, Outcome
 from tbadapters.core.limits import is_whole
 from tbadapters.core.messages import Message
 from tbadapters.core.sandbox import Backend, Sandbox, running
+from tbadapters.core.suite_report import SuiteReport
 from tbadapters.core.tools import Tool
 
 
@@ -101,6 +102,7 @@ class Suite:
         options: What ``load_suite`` was given beside ``source``, so that a resume loads the same.
         parts: The suites whose tasks these are, where several were joined; each task keeps its own part's backend,
             policy, tools and conversation.
+        check: Checks that the suite is right, where it does not fit the checks that all suites have in common.
     """
 
     name: str
@@ -117,6 +119,7 @@ class Suite:
     notes: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     parts: tuple[Suite, ...] = ()
+    check: Callable[[Suite], Coroutine[Any, Any, SuiteReport]] | None = None
 
     def tools(self, framework_name: str | None = None) -> Sequence[Any]:
         """Return the suite's tools as a framework's own tools, bound to whichever trial runs where they are called.
@@ -186,6 +189,26 @@ class Suite:
             chosen |= found
         return self._of(tuple(t for t in self.tasks if t.id in chosen))
 
+    def without_judge(self) -> Suite:
+        """Return the suite as it can be run without a judge: named so, and without the tasks that need one.
+
+        To grade those by their records alone would pass who said the wrong thing, and to fail them would blame nobody.
+
+        Raises:
+            InvalidOption: every task needs a judge.
+        """
+        kept = tuple(task for task in self.tasks if not task.needs_judge)
+        if not kept:
+            raise InvalidOption(f"All {len(self.tasks)} tasks need a judge: say judge=MODEL, such as 'openai:gpt-5-mini'.")
+        if len(kept) == len(self.tasks):
+            return self
+        note = (
+            f"Judge-free, {len(kept)} of {len(self.tasks)} tasks: the others ask a judge about what was said, and none was "
+            "given (judge=MODEL)."
+        )
+        suite = self._of(kept)
+        return replace(suite, notes=(*suite.notes, note))
+
     def _of(self, tasks: tuple[Task, ...]) -> Suite:
         """Return the suite with these of its tasks, and of its parts those that they belong to."""
         ids = {task.id for task in tasks}
@@ -245,6 +268,7 @@ def joined(suites: Sequence[Suite], *, name: str | None = None) -> Suite:
         version=", ".join(dict.fromkeys(part.version for part in parts)),
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         parts=parts,
+        check=parts[0].check if len({part.check for part in parts}) == 1 else None,
     )
 
 

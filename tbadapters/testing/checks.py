@@ -14,6 +14,7 @@ import anyio.lowlevel
 
 from tbadapters.core.errors import TbAdaptersError, describe
 from tbadapters.core.suite import Suite, Task
+from tbadapters.core.suite_report import CheckRow
 from tbadapters.testing.findings import Finding
 from tbadapters.testing.mutations import Mutator
 from tbadapters.testing.probes import PROBES
@@ -35,16 +36,6 @@ class Failure(NamedTuple):
     seed: int
     task: str
     detail: str
-
-
-class CheckRow(NamedTuple):
-    """One check in a table: how many of its findings hold, and whether that is enough."""
-
-    name: str
-    held: int
-    of: int
-    ok: bool
-    note: str
 
 
 @dataclass(slots=True)
@@ -110,6 +101,12 @@ class CheckReport:
     def ok(self) -> bool:
         """Whether all checks hold."""
         return all(check.ok for check in self.checks.values())
+
+    @property
+    def summary(self) -> str:
+        """The findings in one line: the checks that do not hold, if there are any."""
+        failed = [row.name for row in self.rows() if not row.ok]
+        return f"{self.suite}: {'not ok: ' + ', '.join(failed) if failed else 'all checks hold'} ({self.tasks} tasks)"
 
     @property
     def mutation_score(self) -> float | None:

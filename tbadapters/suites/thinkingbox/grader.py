@@ -1,0 +1,276 @@
+"""The grader of the benchmark's tasks: their own test function is the verdict, our comparison explains it.
+
+The two are checked against each other. Where the servers' hash says that two states are equal and our comparison says
+that they are not, or the other way round, nobody is graded: it is the grader's fault, recorded as ``disagreement``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anyio
+from anyio import to_thread
+
+from tbadapters.core.errors import Fault, GraderFault, SandboxFault
+from tbadapters.core.grading import Evidence, Verdict
+from tbadapters.core.logs import get_logger
+from tbadapters.core.state import Difference, Effect
+from tbadapters.core.state_grader import sentence_of
+from tbadapters.core.suite import Task
+from tbadapters.core.tools import Change, ToolCall
+from tbadapters.suites.thinkingbox.function_context import context
+from tbadapters.suites.thinkingbox.function_runner import SECONDS, FunctionRunner, Outcome
+from tbadapters.suites.thinkingbox.grading_function import GradingFunction
+from tbadapters.suites.thinkingbox.replaying import Call, RowChange, ServerShapes, Sessions, Step, replayed
+from tbadapters.suites.thinkingbox.states import Comparison, Shapes, at, compare_effects
+
+log = get_logger(__name__)
+
+GOLDEN = "golden"
+"""The name of the one end state that a task of the benchmark allows."""
+_REPLAY_SECONDS = 20.0
+_MESSAGE = 2000  # characters of a failed assertion that are kept
+
+
+class ThinkingBoxGraders:
+    """The graders of a suite's tasks, and what they share: the tests' process, and what counts on each server.
+
+    Args:
+        function_of: Returns a task's test function.
+        seconds: Deadline of one test function.
+    """
+
+    def __init__(self, function_of: Callable[[Task], GradingFunction], *, seconds: float = SECONDS) -> None:
+        self.runner = FunctionRunner(seconds=seconds)
+        self.shapes = ServerShapes()
+        self._function_of = function_of
+        self._made: dict[str, ThinkingBoxGrader] = {}
+
+    def __call__(self, task: Task, sessions: Sessions) -> ThinkingBoxGrader:
+        """Return the grader of a task, the same one each time."""
+        made = self._made.get(task.id)
+        if made is None:
+            made = self._made[task.id] = ThinkingBoxGrader(task, self._function_of(task), sessions, self)
+        return made
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """End the tests' process when the block is left."""
+        async with self.runner.running():
+            yield
+
+
+@dataclass(frozen=True, slots=True)
+class _Replay:
+    """Replayed calls, with their indices."""
+
+    indices: Sequence[int]
+    steps: Sequence[Step]
+
+    def last_touching(self, table: str, key: str, path: Sequence[str | int]) -> tuple[int, RowChange] | None:
+        """Return the last call that changed the value at a place of a row, and how it changed the row."""
+        found = None
+        for index, step in zip(self.indices, self.steps, strict=True):
+            for row in step.rows:
+                if (row.table, row.key) == (table, key) and row.touches(path):
+                    found = index, row
+        return found
+
+    @property
+    def changes(self) -> dict[int, tuple[Change, ...]]:
+        """What each call changed."""
+        return {index: step.changes() for index, step in zip(self.indices, self.steps, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the test function says of a trial, and what the comparison says.
+
+    Attributes:
+        outcome: What came of the test function.
+        comparison: How the states differ.
+        by_hash: Whether the test goes by the servers' hash: then it can't pass where the states differ.
+        certain: Whether the servers told what counts; else the comparison may count too much.
+    """
+
+    outcome: Outcome
+    comparison: Comparison
+    by_hash: bool
+    certain: bool
+
+    @property
+    def disagreement(self) -> str | None:
+        """How the two contradict each other, or None. A test may fail on equal states: by what was said."""
+        found = self.comparison.found
+        ours = f"the comparison by key finds {len(found)} differences" if found else "the comparison by key finds none"
+        ours += f", such as this: {sentence_of(found[0].effect)}" if found else "."
+        if not self.certain:
+            return None
+        if not self.comparison.agrees:
+            return f"by the servers' hash they are {'equal' if self.comparison.hash_equal else 'unequal'}, {ours}"
+        if self.by_hash and self.outcome.passed and found:
+            return f"the test passes, {ours}"
+        return None
+
+
+class ThinkingBoxGrader:
+    """Grades one task.
+
+    Args:
+        task: The task.
+        function: Its test function.
+        sessions: Opens fresh sessions, in which calls are replayed.
+        shared: What the graders of a suite share.
+    """
+
+    def __init__(self, task: Task, function: GradingFunction, sessions: Sessions, shared: ThinkingBoxGraders) -> None:
+        self._task = task
+        self._function = function
+        self._sessions = sessions
+        self._shared = shared
+        self._golden: _Replay | None = None
+        self._init_results: Mapping[str, Any] | None = None
+
+    @property
+    def golden_calls(self) -> tuple[Call, ...]:
+        """The task's golden calls, server by server."""
+        cases = [self._task.world[server].get("golden_test_case") or {} for server in self._task.world]
+        given = [one for case in cases for one in case.get("tool_interactions") or [] if one.get("tool")]
+        return tuple(Call(one["tool"], one.get("parameters") or {}) for one in given)
+
+    async def shapes(self) -> dict[str, Shapes] | None:
+        """Return what counts on the task's servers; None where one of them can't be asked."""
+        return await self._shared.shapes.of(self._sessions, self._task)
+
+    async def look(self, evidence: Evidence) -> Look:
+        """Execute the test on what an attempt left behind, and compare the states beside it.
+
+        Raises:
+            GraderFault: the test can't be executed, or raises something else than an AssertionError.
+            JudgeFault: the judge that it asked could not decide.
+            SandboxFault: a server could not tell its effects.
+        """
+        effects = self._effects(evidence)
+        shapes = await self.shapes()
+        comparison = compare_effects(effects, shapes or {})
+        code = await to_thread.run_sync(lambda: self._function.code)
+
+        async def ask(text: str, question: str) -> tuple[bool, str]:
+            judgement = await evidence.judge.ask(text, question)
+            return judgement.answer, " ".join(judgement.reasons)
+
+        init = await self._init() if "init_result" in code else {}
+        x = context(self._task, evidence, effects, init)
+        outcome = await self._shared.runner.run(self._function, code, x, ask)
+        return Look(outcome, comparison, by_hash="golden_db_hash" in code, certain=shapes is not None)
+
+    async def grade(self, evidence: Evidence) -> Verdict:
+        """Return the verdict; see ``core.grading.Grader``.
+
+        A test that ends without a failed assertion passes whatever reward it returns, as in the reference.
+        """
+        look = await self.look(evidence)
+        if look.disagreement is not None:
+            raise GraderFault(
+                f"{self._task.id}: two ways to look at its records disagree: {look.disagreement} Nobody is graded by "
+                "this.",
+                code="disagreement",
+            )
+        if look.outcome.passed:
+            return Verdict(True, look.outcome.reward, end_state=GOLDEN)
+        return await self._failed(evidence, look.comparison, look.outcome)
+
+    def _effects(self, evidence: Evidence) -> Mapping[str, Any]:
+        """Return what the servers answered for their effects.
+
+        Raises:
+            SandboxFault: one of them answered with an error.
+        """
+        effects = evidence.final.raw or {}
+        for server, told in effects.items():
+            if isinstance(told, Mapping) and told.get("status") == "error":
+                raise SandboxFault(f"{server} can't tell its effects: {told.get('message')}", code="effects")
+        return effects
+
+    async def _init(self) -> Mapping[str, Any]:
+        """Return what the servers' init answers, but for its status."""
+        if self._init_results is None:
+            async with self._sessions.open(self._task) as session:
+                told = session.init_results
+            self._init_results = {
+                server: {k: v for k, v in answer.items() if k != "status"} if isinstance(answer, Mapping) else answer
+                for server, answer in told.items()
+            }
+        return self._init_results
+
+    # -- why it failed ------------------------------------------------------------------------------------------
+
+    async def _failed(self, evidence: Evidence, comparison: Comparison, outcome: Outcome) -> Verdict:
+        done = await self._replayed(evidence.tool_calls)
+        golden = await self._golden_replay() if comparison.found else None
+        effects = tuple(self._attributed(one, comparison, done, golden) for one in comparison.found)
+        reasons = (self._reason(outcome, bool(effects)), *(sentence_of(effect) for effect in effects))
+        return Verdict(False, 0.0, effects, reasons, GOLDEN, done.changes if done else {})
+
+    def _reason(self, outcome: Outcome, explained: bool) -> str:
+        """Return what the test said; only its first line where the effects say the rest."""
+        message = outcome.message.strip()
+        message = message.partition("\n")[0] if explained else message
+        place = f"{self._function.file.name}, line {outcome.line}" if outcome.line else self._function.file.name
+        return f"The test failed ({place}): {message[:_MESSAGE] or outcome.source}"
+
+    async def _replayed(self, calls: Sequence[ToolCall]) -> _Replay | None:
+        """Return the trial's calls replayed, those that reached the sandbox; None where that can't be done."""
+        made = [call for call in calls if call.result.changes is None]
+        steps = await self._steps([Call(call.name, call.arguments) for call in made])
+        return None if steps is None else _Replay([call.index for call in made], steps)
+
+    async def _golden_replay(self) -> _Replay | None:
+        if self._golden is None:
+            steps = await self._steps(self.golden_calls)
+            self._golden = None if steps is None else _Replay(range(len(steps)), steps)
+        return self._golden
+
+    async def _steps(self, calls: Sequence[Call]) -> list[Step] | None:
+        """Replay calls in a fresh session; the verdict stands without it, so what fails here is only said in the log."""
+        if not calls:
+            return []
+        try:
+            with anyio.fail_after(_REPLAY_SECONDS):
+                async with self._sessions.open(self._task) as session:
+                    return await replayed(session, calls, await self.shapes())
+        except (Fault, TimeoutError) as error:
+            log.warning("causes_unknown", task=self._task.id, error=str(error))
+            return None
+
+    def _attributed(
+        self, difference: Difference, comparison: Comparison, done: _Replay | None, golden: _Replay | None
+    ) -> Effect:
+        """Return the effect with the call that did it, and the golden call whose effect is missing or wrong."""
+        effect = difference.effect
+        path = _path(effect, comparison)
+        if done and effect.kind != "missing":
+            cause = done.last_touching(effect.table, effect.key, path)
+            # Only where the replay left what the trial left: a call may have gone otherwise the second time.
+            if cause and _leaves(cause[1], path, effect.final):
+                effect = replace(effect, caused_by=cause[0])
+        if golden and effect.kind != "unexpected":
+            right = golden.last_touching(effect.table, difference.expected_key, path)
+            effect = replace(effect, golden=right[0] if right else None)
+        return effect
+
+
+def _path(effect: Effect, comparison: Comparison) -> tuple[str | int, ...]:
+    """Return where in its row an effect lies; nowhere in particular for a whole row."""
+    if effect.column is None:
+        return ()
+    return comparison.paths.get((effect.table, effect.key, effect.column), (effect.column,))
+
+
+def _leaves(change: RowChange, path: Sequence[str | int], final: Any) -> bool:
+    if not path:
+        return (change.after is None) == (final is None)
+    return bool(at(change.after, path) == final)
