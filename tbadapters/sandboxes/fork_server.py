@@ -19,6 +19,8 @@ Where forking is not safe (threads run, no ``fork``, macOS) nothing is served, a
 With ``"spawn": true`` the module just runs, prepared in the same way.
 """
 
+from __future__ import annotations
+
 import asyncio
 import gc
 import importlib.util
@@ -26,20 +28,24 @@ import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import struct
 import sys
 import threading
+import traceback
 import types
+from typing import Any, Callable, NoReturn
 
 LENGTH = struct.Struct(">I")
+Become = Callable[[socket.socket], "Forks | None"]
 
 
 class Caught(BaseException):
     """Raised in place of an event loop's start; carries what it would have run."""
 
-    def __init__(self, function, arguments):
+    def __init__(self, function: Any, arguments: tuple[Any, ...]) -> None:
         self.function = function
         self.arguments = arguments
 
@@ -47,46 +53,46 @@ class Caught(BaseException):
 class Preparation:
     """The preparation files: functions that run around the server's import, after each fork, and on request."""
 
-    def __init__(self, paths, options):
-        self.options = options
+    def __init__(self, paths: list[str]) -> None:
         self.files = [runpy.run_path(path) for path in paths]
 
-    def run(self, name, *arguments):
+    def run(self, name: str, *arguments: Any) -> None:
         """Call the function of this name in each file that has one."""
         for file in self.files:
             if name in file:
                 file[name](*arguments)
 
-    def probe(self, name):
+    def probe(self, name: str) -> Callable[[types.ModuleType, Any], Any]:
         """Return the probe of this name."""
         for file in self.files:
             if name in file.get("PROBES", {}):
-                return file["PROBES"][name]
-        raise LookupError("no preparation file has a probe %r" % name)
+                found: Callable[[types.ModuleType, Any], Any] = file["PROBES"][name]
+                return found
+        raise LookupError(f"no preparation file has a probe {name!r}")
 
 
-def as_main(name):
+def as_main(name: str) -> tuple[types.ModuleType, Any]:
     """Return the module to run as ``__main__``, in its place in ``sys.modules``, and its code."""
     spec = importlib.util.find_spec(name)
     if spec is not None and spec.submodule_search_locations is not None:
         spec = importlib.util.find_spec(name + ".__main__")
     if spec is None or spec.loader is None:
-        raise SystemExit("there is no module %s" % name)
+        raise SystemExit(f"there is no module {name}")
     module = types.ModuleType("__main__")
     module.__spec__, module.__file__, module.__package__ = spec, spec.origin, spec.parent
     module.__loader__ = spec.loader
     sys.modules["__main__"] = module
-    sys.argv = [spec.origin]
-    return module, spec.loader.get_code(spec.name)
+    sys.argv = [spec.origin or name]
+    return module, spec.loader.get_code(spec.name)  # type: ignore[attr-defined]  # as runpy takes it
 
 
-def catch(code, module):
+def catch(code: Any, module: types.ModuleType) -> Caught:
     """Run a program until it starts an event loop; return what it would have run."""
 
-    def instead(function, *arguments, **_options):
+    def instead(function: Any, *arguments: Any, **_options: Any) -> None:
         raise Caught(function, arguments)
 
-    places = [asyncio]
+    places: list[Any] = [asyncio]
     if importlib.util.find_spec("anyio") is not None:
         places.append(importlib.import_module("anyio"))
     before = [(place, place.run) for place in places]
@@ -99,10 +105,10 @@ def catch(code, module):
     finally:
         for place, run in before:
             place.run = run
-    raise SystemExit("%s ended without starting an event loop" % module.__spec__.name)
+    raise SystemExit(f"{module.__file__} ended without starting an event loop")
 
 
-def callable_directly(function):
+def callable_directly(function: Any) -> Any:
     """Return the server object behind what would have been run, if its tools can be called without a client.
 
     A server with a lifespan of its own can't: the lifespan runs around a client's session.
@@ -121,11 +127,11 @@ def callable_directly(function):
 class Direct:
     """The requests of a connection to a server object: each a method, its answer JSON-like."""
 
-    def __init__(self, server, module, preparation):
+    def __init__(self, server: Any, module: types.ModuleType, preparation: Preparation) -> None:
         self.server, self.module, self.preparation = server, module, preparation
-        self.frozen = None
+        self.frozen: str | None = None
 
-    async def list(self, _request):
+    async def list(self, _request: dict[str, Any]) -> dict[str, Any]:
         """Answer with the tools, each with name, description and input schema."""
         tools = []
         for tool in await self.server.list_tools():
@@ -133,7 +139,7 @@ class Direct:
             tools.append(wire.model_dump(by_alias=True, mode="json"))
         return {"tools": tools}
 
-    async def call(self, request):
+    async def call(self, request: dict[str, Any]) -> dict[str, Any]:
         """Call a tool; what it raises is an answer that says so, as a client would get it."""
         try:
             result = await self.server.call_tool(request["name"], request["arguments"])
@@ -141,18 +147,18 @@ class Direct:
             return {"text": str(error) or type(error).__name__, "error": True}
         return answer_of(result)
 
-    async def probe(self, request):
+    async def probe(self, request: dict[str, Any]) -> dict[str, Any]:
         """Run a probe of a preparation file."""
         found = self.preparation.probe(request["name"])
         return {"value": found(self.module, request.get("argument"))}
 
-    async def freeze(self, request):
+    async def freeze(self, request: dict[str, Any]) -> dict[str, Any]:
         """Become the task's process: serve forks of what is now, on a socket of its own."""
         self.frozen = request["socket"]
         return {}
 
 
-def answer_of(result):
+def answer_of(result: Any) -> dict[str, Any]:
     """Return a tool's result, in any of the forms that the SDKs' versions have, as an answer."""
     structured = None
     if isinstance(result, tuple):
@@ -162,65 +168,85 @@ def answer_of(result):
     if isinstance(content, dict):
         return {"text": json.dumps(content), "value": content}
     texts = [getattr(part, "text", None) for part in content]
-    text = "\n".join(part if part is not None else "[%s]" % kind(given) for part, given in zip(texts, content))
+    text = "\n".join(part if part is not None else f"[{kind(given)}]" for part, given in zip(texts, content))
     return {"text": text, "value": structured, "error": bool(getattr(result, "is_error", False))}
 
 
-def kind(part):
+def kind(part: Any) -> str:
     """Return what a part of a result that is no text is."""
-    return getattr(part, "type", type(part).__name__)
+    return str(getattr(part, "type", type(part).__name__))
 
 
 class Forks:
-    """Serves each connection to a socket in a fork of this process."""
+    """Serves each connection to a socket in a fork of this process.
 
-    def __init__(self, path, alive, token, become):
-        self.path, self.alive, self.token, self.become = path, alive, token, become
+    Args:
+        path: Of the socket.
+        alive: What this process lives for: it ends when that is closed.
+        folder: What is removed from disk then; None for the socket alone.
+        token: What a connection must show first.
+        become: Serves a connection in the fork; returns what serves forks of the fork, if it is to.
+    """
+
+    def __init__(self, path: str, alive: Any, folder: str | None, token: str, become: Become) -> None:
+        self.path, self.alive, self.folder, self.token, self.become = path, alive, folder, token, become
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(path)
         self.listener.listen(512)
 
-    def serve(self):
-        """Fork for each connection until whoever keeps this process alive closes its end."""
+    def serve(self) -> None:
+        """Fork for each connection, until the end."""
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are reaped by the system
         gc.collect()
         gc.freeze()  # a collection in a fork would copy every page
-        alive = self.alive.fileno()
         while True:
-            ready, _, _ = select.select([self.listener, alive], [], [])
-            if alive in ready:
-                os.unlink(self.path)
-                os._exit(0)
+            ready, _, _ = select.select([self.listener, self.alive], [], [])
+            if self.alive in ready:
+                self.end()
             connection, _ = self.listener.accept()
             if os.fork() == 0:
                 self.serve_one(connection)
             connection.close()
 
-    def serve_one(self, connection):
+    def end(self) -> None:
+        """Leave nothing behind, neither on disk nor running."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        elif os.path.exists(self.path):
+            os.unlink(self.path)
+        gone()
+
+    def serve_one(self, connection: socket.socket) -> None:
         """In the fork: serve one connection, and end with it, or become a process that serves forks itself."""
-        code = 1
         try:
-            os.setsid()  # whatever it starts can be ended with it
+            os.setsid()  # what it starts ends with it
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             self.listener.close()
-            os.close(self.alive.fileno()) if self.alive.fileno() != connection.fileno() else None
+            self.alive.close()
             if receive(connection) == self.token:
                 forks = self.become(connection)
                 if forks is not None:
                     forks.serve()
-            code = 0
+        except BaseException:  # noqa: BLE001  (nothing may get back into the loop that forks)
+            traceback.print_exc()
         finally:
-            os._exit(code)
+            gone()
 
 
-def receive(connection):
+def gone() -> NoReturn:
+    """End this process and what it started; it leads a group of its own."""
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+    os._exit(1)
+
+
+def receive(connection: socket.socket) -> Any:
     """Return the next frame, None where the connection is closed."""
     head = exactly(connection, LENGTH.size)
     body = exactly(connection, LENGTH.unpack(head)[0]) if head else None
     return json.loads(body) if body else None
 
 
-def exactly(connection, size):
+def exactly(connection: socket.socket, size: int) -> bytes | None:
     """Return this many bytes, None where the connection ends before."""
     parts = []
     while size:
@@ -232,7 +258,7 @@ def exactly(connection, size):
     return b"".join(parts)
 
 
-def send(connection, answer):
+def send(connection: socket.socket, answer: Any) -> None:
     """Send a frame."""
     body = json.dumps(answer).encode()
     connection.sendall(LENGTH.pack(len(body)) + body)
@@ -241,20 +267,23 @@ def send(connection, answer):
 class Program:
     """The caught program, and what a fork of it does with its connection."""
 
-    def __init__(self, spec, module, caught, preparation):
+    def __init__(
+        self, spec: dict[str, Any], module: types.ModuleType, caught: Caught, preparation: Preparation
+    ) -> None:
         self.spec, self.module, self.caught, self.preparation = spec, module, caught, preparation
         self.server = callable_directly(caught.function)
 
     @property
-    def mode(self):
+    def mode(self) -> str:
         """How a connection is served."""
         return "direct" if self.server is not None else "protocol"
 
-    def forks(self, path, alive):
+    def forks(self, path: str, alive: Any) -> Forks:
         """Return what serves forks of this process at a path."""
-        return Forks(path, alive, self.spec["token"], self.serve)
+        folder = os.path.dirname(path) if alive is sys.stdin else None
+        return Forks(path, alive, folder, self.spec["token"], self.serve)
 
-    def serve(self, connection):
+    def serve(self, connection: socket.socket) -> Forks | None:
         """Serve a connection; return what serves forks where the connection asked for that."""
         self.preparation.run("after_fork", "attempt", self.module)
         send(connection, {"pid": os.getpid(), "mode": self.mode})
@@ -271,7 +300,7 @@ class Program:
         send(connection, {})
         return forks
 
-    async def answer(self, connection, direct):
+    async def answer(self, connection: socket.socket, direct: Direct) -> None:
         """Answer requests until the connection is closed or this process is to be frozen."""
         loop = asyncio.get_running_loop()
         while direct.frozen is None:
@@ -282,11 +311,11 @@ class Program:
             try:
                 answer = await getattr(direct, request["do"])(request)
             except Exception as error:  # noqa: BLE001  (told to whoever asked)
-                answer = {"failed": "%s: %s" % (type(error).__name__, error)}
+                answer = {"failed": f"{type(error).__name__}: {error}"}
             if direct.frozen is None:
                 send(connection, answer)
 
-    def speak(self, connection):
+    def speak(self, connection: socket.socket) -> None:
         """Run the program as it would have run, with the connection as its standard input and output."""
         os.dup2(connection.fileno(), 0)
         os.dup2(connection.fileno(), 1)
@@ -298,25 +327,25 @@ class Program:
             importlib.import_module("anyio").run(self.caught.function, *self.caught.arguments)
 
 
-async def readable(loop, connection):
+async def readable(loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
     """Wait until a connection can be read; the loop's other work goes on meanwhile."""
-    ready = loop.create_future()
-    loop.add_reader(connection.fileno(), lambda: ready.done() or ready.set_result(None))
+    ready = asyncio.Event()
+    loop.add_reader(connection.fileno(), ready.set)
     try:
-        await ready
+        await ready.wait()
     finally:
         loop.remove_reader(connection.fileno())
 
 
-def unforkable():
+def unforkable() -> str | None:
     """Return why this process can't be forked safely, None where it can."""
     if not hasattr(os, "fork") or sys.platform == "darwin":
-        return "%s does not fork safely" % sys.platform
+        return f"{sys.platform} does not fork safely"
     running = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
-    return "its import starts threads (%s)" % ", ".join(running) if running else None
+    return f"its import starts threads ({', '.join(running)})" if running else None
 
 
-def main():
+def main() -> None:
     """Prepare, import, and serve.
 
     The specification holds ``module``, ``path`` (folders put first on the import path), ``prepare`` (files),
@@ -324,7 +353,7 @@ def main():
     """
     spec = json.loads(sys.argv[1])
     sys.path[:1] = spec["path"]
-    preparation = Preparation(spec["prepare"], spec["options"])
+    preparation = Preparation(spec["prepare"])
     preparation.run("before_import", spec["options"])
     if spec.get("spawn"):
         runpy.run_module(spec["module"], run_name="__main__", alter_sys=True)

@@ -32,6 +32,7 @@ __all__ = ["Lifecycle", "McpBackend", "McpSandbox", "McpServer"]
 Listing = Mapping[str, Sequence[Tool]]
 ToolsOf = Callable[[Task, Listing], Sequence[Tool]]
 StateOf = Callable[[Mapping[str, Any]], State]
+RESERVED = Lifecycle()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ class McpBackend:
         servers: Mapping[str, McpServer],
         *,
         grader_of: Callable[[Task], Grader],
-        lifecycle: Lifecycle = Lifecycle(),
+        lifecycle: Lifecycle = RESERVED,
         tools_of: ToolsOf | None = None,
         state_of: StateOf = tables_of,
     ) -> None:

@@ -8,7 +8,7 @@ import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO, cast
 
 import anyio
 import mcp.types as wire
@@ -16,15 +16,12 @@ from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
+from pydantic import TypeAdapter
 
 from tbadapters.core.errors import SandboxFault, describe
 
 CONNECTION_CLOSED = -32000  # JSON-RPC: what the client's session answers when the server is gone
-_parsed = (
-    wire.jsonrpc_message_adapter.validate_json
-    if hasattr(wire, "jsonrpc_message_adapter")
-    else wire.JSONRPCMessage.model_validate_json  # mcp 1.x
-)
+_parsed = TypeAdapter[Any](wire.JSONRPCMessage).validate_json  # a model in mcp 1.x, a union in 2.x
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +82,7 @@ class SessionConnection:
         """See ``Connection``."""
         try:
             result = await self._session.call_tool(name, dict(arguments))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  (the SDKs' versions raise different ones)
             return _refused(error)
         given = result.model_dump(by_alias=True, mode="json")
         text = "\n".join(part.get("text") or f"[{part['type']}]" for part in given.get("content", ()))
@@ -116,12 +113,12 @@ def _refused(error: Exception) -> Answer:
 async def spawned(command: Sequence[str], env: Mapping[str, str]) -> AsyncIterator[SessionConnection]:
     """Spawn a server over stdio and end it when the block is left."""
     parameters = StdioServerParameters(command=command[0], args=list(command[1:]), env=dict(env))
-    async with await anyio.open_file(os.devnull, "w") as nowhere:
-        async with (
-            stdio_client(parameters, errlog=nowhere.wrapped) as (reading, writing),
-            _session(reading, writing) as session,
-        ):
-            yield session
+    async with (
+        await anyio.open_file(os.devnull, "w") as nowhere,
+        stdio_client(parameters, errlog=cast("TextIO", nowhere.wrapped)) as (reading, writing),
+        _session(reading, writing) as session,
+    ):
+        yield session
 
 
 @asynccontextmanager

@@ -141,11 +141,11 @@ class _Slot(Generic[T]):
 class ForkedServer(Generic[T]):
     """The process that imported a server, and the tasks' processes that were forked from it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, folder: Path, token: str, mode: str) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path, token: str) -> None:
         self._process, self._folder, self._token = process, folder, token
         self._slots: OrderedDict[str, _Slot[T]] = OrderedDict()
         self._sockets = 0
-        self.mode = mode
+        self.mode = "spawn"
 
     @classmethod
     async def start(cls, name: str, server: McpServer, *, seconds: float) -> ForkedServer[T] | None:
@@ -163,27 +163,40 @@ class ForkedServer(Generic[T]):
         except BaseException:
             await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
             raise
-        forked = cls(process, folder, token, "spawn")
+        forked: ForkedServer[T] = cls(process, folder, token)
         try:
-            async with asyncio.timeout(seconds):
-                told = await process.stdout.readline() if process.stdout else b""
-            if not told:
-                raise SandboxFault(
-                    f"The server {name!r} did not start: {await to_thread.run_sync(_end_of, log_path)}",
-                    code="not_started",
-                )
-            hello = json.loads(told)
-        except BaseException as error:
+            reason = await forked.started(seconds)
+        except SandboxFault as fault:
+            said = await to_thread.run_sync(_end_of, log_path)
             await forked.aclose()
-            if isinstance(error, TimeoutError):
-                raise SandboxFault(f"The server {name!r} did not start in {seconds:g} s.", code="deadline") from None
+            raise SandboxFault(f"The server {name!r} {fault} {said}", code=fault.code) from None
+        except BaseException:
+            await forked.aclose()
             raise
-        forked.mode = hello["mode"]
-        if hello["reason"] is None:
+        if reason is None:
             return forked
-        log.warning("mcp_server_not_forked", server=name, reason=hello["reason"])
+        log.warning("mcp_server_not_forked", server=name, reason=reason)
         await forked.aclose()
         return None
+
+    async def started(self, seconds: float) -> str | None:
+        """Wait until the server is imported; return why it can't be forked, None where it can.
+
+        Raises:
+            SandboxFault: it ended, or took longer.
+        """
+        assert self._process.stdout is not None, "it is a pipe"  # noqa: S101  (narrows the type)
+        try:
+            async with asyncio.timeout(seconds):
+                told = await self._process.stdout.readline()
+        except TimeoutError:
+            raise SandboxFault(f"did not start in {seconds:g} s.", code="deadline") from None
+        if not told:
+            raise SandboxFault("did not start:", code="not_started")
+        hello = json.loads(told)
+        self.mode = hello["mode"]
+        reason: str | None = hello["reason"]
+        return reason
 
     async def connect(self) -> ForkedConnection:
         """Return a connection to a fork of the process that imported the server."""
@@ -257,7 +270,7 @@ class ForkedServer(Generic[T]):
                 self.forget(key)
             if self._process.returncode is None:
                 with suppress(ProcessLookupError):
-                    self._process.kill()
+                    os.killpg(self._process.pid, signal.SIGKILL)
             await self._process.wait()
             await to_thread.run_sync(lambda: shutil.rmtree(self._folder, ignore_errors=True))
 
@@ -283,9 +296,10 @@ async def _started(server: McpServer, spec: Mapping[str, Any], log_path: Path) -
             stdout=asyncio.subprocess.PIPE,
             stderr=said.wrapped.fileno(),
             env=get_default_environment() | dict(server.env),
+            start_new_session=True,  # Ctrl-C lets the trials under way end, and they need their servers
         )
 
 
 def _end_of(log_path: Path) -> str:
     lines = log_path.read_text(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "It said nothing."
