@@ -6,9 +6,9 @@ left behind, and is kept in the run folder before it counts.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +21,7 @@ from tbadapters.core.comparison import Comparison
 from tbadapters.core.cost import Price, estimate_cost
 from tbadapters.core.errors import RunStopped, TbAdaptersError, ToolsDiffer, UnusableFolder, describe
 from tbadapters.core.events import Event, OnEvent, RunPlanned
+from tbadapters.core.judge import JudgeChoice, chosen_judge
 from tbadapters.core.limits import Limits, Retries
 from tbadapters.core.logs import get_logger
 from tbadapters.core.manifest import manifest, settings
@@ -30,9 +31,10 @@ from tbadapters.core.run_folder import keep_stop_reason, load_manifest, result_o
 from tbadapters.core.runner import Control, Run, Runner, folders_of
 from tbadapters.core.sandbox import running
 from tbadapters.core.store import Store, check_resume, new_folder, read_manifest, write_manifest
-from tbadapters.core.suite import Suite, Task
+from tbadapters.core.suite import Suite
 from tbadapters.core.trial import TrialPlan
-from tbadapters.core.users import ScriptedUser, SimulatedUser
+from tbadapters.core.user_choice import UserChoice, UserOf, chosen_user
+from tbadapters.isolation.agent import IsolatedAgent
 from tbadapters.reports.files import write_comparison, write_run
 from tbadapters.reports.progress import progress_display
 from tbadapters.suites import Suites, load_suite
@@ -42,7 +44,7 @@ log = get_logger(__name__)
 DEFAULT_OUT = "runs"
 
 Tasks = Sequence[str] | str | int | None
-User = Literal["scripted"] | Callable[[Task], SimulatedUser]
+User = str | UserOf | object  # a model object of PydanticAI is an object to us
 Folder = str | PathLike[str]
 
 
@@ -61,6 +63,7 @@ class Campaign:
     limits: Limits = field(default_factory=Limits)
     retries: Retries = field(default_factory=Retries)
     user: User = "scripted"
+    judge: object = None
     instructions: Literal["append", "none"] = "append"
     seed: int = 0
     max_cost: float | None = None
@@ -69,11 +72,13 @@ class Campaign:
     out: Folder | None = None
     resume: Folder | None = None
     progress: Literal["auto", "on", "off"] = "auto"
+    isolation: Literal["none", "process"] = "none"
     on_event: OnEvent | None = None
     control: Control = field(default_factory=Control)
 
     def __post_init__(self) -> None:
         check_options(vars(self))
+        self._user, self._judge = chosen_user(self.user), chosen_judge(self.judge)
 
     async def run(self) -> tuple[RunResult, ...]:
         """Plan every run, run what is missing, write the run folders, and return the results in the agents' order."""
@@ -98,7 +103,8 @@ class Campaign:
             for backend in {id(run.plan.suite.backend): run.plan.suite.backend for run in runs}.values():
                 await stack.enter_async_context(running(backend))
             try:
-                await runner.run(runs)
+                async with _processes_of(runs):
+                    await runner.run(runs)
             except BaseException as error:
                 await self._salvaged(runs)
                 if isinstance(error, Exception) and not isinstance(error, TbAdaptersError):
@@ -124,11 +130,16 @@ class Campaign:
     def _plans(self) -> dict[str | None, TrialPlan]:
         """Load suite and agents. On the loop's own thread: what an agent's module makes may be bound to it."""
         suite = load_suite(self.suite).select(self.tasks)
+        if self.judge is None:
+            suite = suite.without_judge()
+        suite = replace(suite, notes=(*suite.notes, *self._user.notes(suite)))
         return {name: self._plan(agent, suite) for name, agent in self.agents.items()}
 
     def _plan(self, agent: object, suite: Suite) -> TrialPlan:
-        adapter = resolve_agent(agent)
-        if suite.tools_differ and not isinstance(adapter, AgentFactory):
+        isolated = IsolatedAgent(agent) if self.isolation == "process" else None
+        adapter = isolated or resolve_agent(agent)
+        made = isolated.made_afresh if isolated else isinstance(adapter, AgentFactory)
+        if suite.tools_differ and not made:
             raise ToolsDiffer(suite.name, [part.name for part in suite.parts])
         for part in suite.parts or (suite,):
             adapter.check(part.tool_list)
@@ -137,7 +148,8 @@ class Campaign:
             suite=suite,
             limits=self.limits,
             retries=self.retries,
-            user_of=_scripted if self.user == "scripted" else self.user,
+            user_of=self._user.of,
+            judge=self._judge.judge,
             instructions=self.instructions,
             seed=self.seed,
             prices=self.prices,
@@ -155,8 +167,7 @@ class Campaign:
 
     def _folder(self, name: str | None, plan: TrialPlan) -> tuple[str, Path]:
         """Return the agent's name and the run folder: a new one with its manifest, or the one that is resumed."""
-        user = self.user if isinstance(self.user, str) else getattr(self.user, "__name__", "custom")
-        now = settings(plan, trials=self.trials, user=user)
+        now = settings(plan, trials=self.trials, user=self._user.name, judge=self._judge.name)
         if self.resume is not None:
             folder = Path(self.resume)
             before = load_manifest(folder)
@@ -166,7 +177,9 @@ class Campaign:
             return before.get("name") or plan.adapter.name, folder
         shown = name or plan.adapter.name
         folder = new_folder(Path(self.out or DEFAULT_OUT), plan.suite.name, shown)
-        write_manifest(folder, manifest(plan, now, name=shown, coverage_floor=self.coverage_floor))
+        write_manifest(
+            folder, manifest(plan, now, name=shown, coverage_floor=self.coverage_floor, isolation=self.isolation)
+        )
         return shown, folder
 
     def _announcement(self, run: Run) -> RunPlanned:
@@ -200,6 +213,16 @@ class Campaign:
         return await to_thread.run_sync(write)
 
 
+@asynccontextmanager
+async def _processes_of(runs: Sequence[Run]) -> AsyncIterator[None]:
+    """Keep the processes of isolated agents while their trials run; none is left when the reports are written."""
+    async with AsyncExitStack() as stack:
+        for run in runs:
+            if isinstance(run.plan.adapter, IsolatedAgent):
+                await stack.enter_async_context(run.plan.adapter.running())
+        yield
+
+
 @contextmanager
 def _after(folders: str) -> Iterator[None]:
     """Do what follows the last trial: nothing that fails here can undo what is recorded."""
@@ -210,7 +233,3 @@ def _after(folders: str) -> Iterator[None]:
             f"All trials are done and recorded in {folders}, but the reports could not be written "
             f"({error}): write them again with `tbadapters report`."
         ) from error
-
-
-def _scripted(task: Task) -> SimulatedUser:
-    return ScriptedUser(task.user)

@@ -27,6 +27,7 @@ class Options(TypedDict, total=False):
     limits: Limits
     retries: Retries
     user: User
+    judge: object
     instructions: Literal["append", "none"]
     seed: int
     max_cost: float | None
@@ -34,6 +35,7 @@ class Options(TypedDict, total=False):
     coverage_floor: float | None
     out: Folder | None
     progress: Literal["auto", "on", "off"]
+    isolation: Literal["none", "process"]
     on_event: OnEvent | None
 
 
@@ -47,6 +49,7 @@ async def evaluate(
     limits: Limits = Limits(),
     retries: Retries = Retries(),
     user: User = "scripted",
+    judge: object = None,
     instructions: Literal["append", "none"] = "append",
     seed: int = 0,
     max_cost: float | None = None,
@@ -55,6 +58,7 @@ async def evaluate(
     out: Folder | None = None,
     resume: Folder | None = None,
     progress: Literal["auto", "on", "off"] = "auto",
+    isolation: Literal["none", "process"] = "none",
     on_event: OnEvent | None = None,
 ) -> RunResult:
     """Run an agent ``trials`` times on every task of a suite, each time from the same clean backend, and grade it.
@@ -65,10 +69,14 @@ async def evaluate(
         suite: A suite's name, the path of a suite's file, or a ``Suite``; or a list of these, run as one.
         tasks: Ids, shell patterns or ``tag:NAME`` of tasks, or a number (the first n); None for all.
         trials: Trials of each task (k).
-        concurrency: Trials under way at once; None for 16.
+        concurrency: Trials under way at once. None adapts it to what the model endpoints take: 16 at first, 64 at most,
+            and requests at the pace at which an endpoint refuses none.
         limits: What one trial may use.
         retries: How faults of the infrastructure are retried; outcomes never are.
-        user: ``"scripted"``, or a callable that returns a task's simulated user.
+        user: ``"scripted"``; a language model (``"openai:gpt-5-mini"``, any PydanticAI model name or ``Model``) or
+            ``LLMUser(model, ...)``; or a callable that returns a task's simulated user.
+        judge: A language model, ``LLMJudge(model, ...)`` or any ``Judge``, for tasks whose grader asks about what was
+            said. Without one such tasks are not planned, and the run says so.
         instructions: ``"append"`` gives the suite's policy to the agent; ``"none"`` leaves it as its author built it.
         seed: For whatever draws at random, such as scripted stand-ins.
         max_cost: US dollars at which no further trial is begun; what is under way is finished.
@@ -77,6 +85,9 @@ async def evaluate(
         out: The folder in which the run's folder is made; None for ``runs``.
         resume: A run folder: only its trials without a verdict are run. Settings must be those it was started with.
         progress: ``"auto"`` shows progress on standard error where it is a terminal, and the plan in any case.
+        isolation: ``"process"`` runs every attempt's agent in a process of its own, which reaches its tools and nothing
+            else of the run (``docs/isolation.md``); the agent is then passed by name, or as a module's own function
+            or factory.
         on_event: Called with each event of ``tbadapters.core.events``.
 
     Returns:
@@ -90,8 +101,8 @@ async def evaluate(
     """
     campaign = Campaign(
         {None: agent}, suite=suite, tasks=tasks, trials=trials, concurrency=concurrency, limits=limits,
-        retries=retries, user=user, instructions=instructions, seed=seed, max_cost=max_cost, prices=prices or {},
-        coverage_floor=coverage_floor, out=out, resume=resume, progress=progress, on_event=on_event,
+        retries=retries, user=user, judge=judge, instructions=instructions, seed=seed, max_cost=max_cost, prices=prices or {},
+        coverage_floor=coverage_floor, out=out, resume=resume, progress=progress, isolation=isolation, on_event=on_event,
     )  # fmt: skip
     (result,) = await campaign.run()
     return result

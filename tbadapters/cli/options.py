@@ -34,7 +34,9 @@ TasksOption = Annotated[
     list[str] | None, typer.Option("--tasks", help="Task id, pattern or tag:NAME; may be repeated or comma-separated.")
 ]
 TrialsOption = Annotated[int | None, typer.Option(help="Trials of each task (default 20).")]
-ConcurrencyOption = Annotated[int | None, typer.Option(help="Trials under way at once (default 16).")]
+ConcurrencyOption = Annotated[
+    int | None, typer.Option(help="Trials under way at once (default: adapts, 16 at first, 64 at most).")
+]
 SeedOption = Annotated[int | None, typer.Option(help="Seed of whatever draws at random.")]
 OutOption = Annotated[Path | None, typer.Option(help="Where the run folder is made (default: runs).")]
 MaxCostOption = Annotated[float | None, typer.Option(help="US dollars at which no further trial is begun.")]
@@ -50,6 +52,9 @@ LimitOption = Annotated[
 ]
 InstructionsOption = Annotated[
     str | None, typer.Option(help="append (default) gives the agent the suite's policy; none leaves it as it is.")
+]
+IsolationOption = Annotated[
+    str | None, typer.Option(help="process runs the agent in processes of its own; none (default) in this one.")
 ]
 ProgressOption = Annotated[str, typer.Option(help="auto, on or off.")]
 RunFolder = Annotated[Path, typer.Argument(help="A run folder.")]
@@ -161,6 +166,7 @@ def resumed(folder: Path, given: Options) -> Options:
         "trials": before.get("trials"),
         "seed": before.get("seed"),
         "instructions": before.get("instructions"),
+        "isolation": manifest.get("isolation", "none"),
         "limits": limits_of(given.pop("limit"), limits),
         "prices": {model: Price(**price) for model, price in (manifest.get("prices") or {}).items()},
         "resume": folder,

@@ -16,6 +16,7 @@ from tbadapters.cli.options import (
     ConcurrencyOption,
     FloorOption,
     InstructionsOption,
+    IsolationOption,
     LimitOption,
     MaxCostOption,
     Options,
@@ -60,6 +61,7 @@ def run(
     coverage_floor: FloorOption = None,
     limit: LimitOption = None,
     instructions: InstructionsOption = None,
+    isolation: IsolationOption = None,
     progress: ProgressOption = "auto",
 ) -> None:
     """Run an agent on a suite and print its figures."""
@@ -88,6 +90,7 @@ def compare(
     coverage_floor: FloorOption = None,
     limit: LimitOption = None,
     instructions: InstructionsOption = None,
+    isolation: IsolationOption = None,
     progress: ProgressOption = "auto",
 ) -> None:
     """Run several agents on the same tasks, interleaved, and print how they differ."""

@@ -76,9 +76,9 @@ def _text(value: object) -> str:
     return repr(sorted(value, key=repr)) if isinstance(value, set | frozenset) else repr(value)
 
 
-def settings(plan: TrialPlan, *, trials: int, user: str) -> dict[str, Any]:
+def settings(plan: TrialPlan, *, trials: int, user: str, judge: str | None = None) -> dict[str, Any]:
     """Return what must be the same when a run is resumed. Concurrency, retries and the cost ceiling may change."""
-    return {
+    return ({} if judge is None else {"judge": judge}) | {
         "agent": plan.adapter.name,
         "framework": plan.adapter.framework,
         "suite": plan.suite.name,
@@ -104,7 +104,12 @@ def _from_anywhere(source: str | None) -> str | None:
 
 
 def manifest(
-    plan: TrialPlan, settings: Mapping[str, Any], *, name: str, coverage_floor: float | None = None
+    plan: TrialPlan,
+    settings: Mapping[str, Any],
+    *,
+    name: str,
+    coverage_floor: float | None = None,
+    isolation: str = "none",
 ) -> dict[str, Any]:
     """Return a run's manifest as JSON-like data; ``name`` is what tables and folders call the agent."""
     return {
@@ -117,6 +122,7 @@ def manifest(
         "tasks": [TaskInfo.of(task).to_dict() for task in plan.suite.tasks],
         "prices": {model: price.to_dict() for model, price in plan.prices.items()},
         "coverage_floor": COVERAGE_FLOOR if coverage_floor is None else coverage_floor,
+        "isolation": isolation,
         "retries": asdict(plan.retries),
         "versions": versions(),
         "price_table": price_table_version(),

@@ -30,20 +30,28 @@ def _are_suites(value: Any) -> bool:
     return bool(suites) and all(isinstance(suite, Suite) or _is_folder(suite) for suite in suites)
 
 
+def _may_be_model(value: Any) -> bool:
+    """Say whether something is a model's name, or an object that its own library knows better than we do."""
+    return (isinstance(value, str) and value != "") or callable(value) or hasattr(value, "model_name")
+
+
 def _are_prices(value: Any) -> bool:
     return isinstance(value, Mapping) and all(
         isinstance(model, str) and isinstance(price, Price) for model, price in value.items()
     )
 
 
-_OPTIONAL = frozenset({"concurrency", "coverage_floor", "max_cost", "out", "resume", "on_event"})
+_OPTIONAL = frozenset({"concurrency", "coverage_floor", "judge", "max_cost", "out", "resume", "on_event"})
 _RULES = {
     "suite": _Rule(_are_suites, "a suite's name, the path of its file, a Suite, or a list of these"),
     "trials": _Rule(lambda v: is_whole(v, 1), "a whole number of at least 1"),
     "concurrency": _Rule(lambda v: is_whole(v, 1), "a whole number of at least 1"),
     "limits": _Rule(lambda v: isinstance(v, Limits), "Limits(...)"),
     "retries": _Rule(lambda v: isinstance(v, Retries), "Retries(...)"),
-    "user": _Rule(lambda v: v == "scripted" or callable(v), "'scripted', or a callable (task) -> SimulatedUser,"),
+    "user": _Rule(
+        _may_be_model, "'scripted', a model's name or Model, an LLMUser, or a callable (task) -> SimulatedUser,"
+    ),
+    "judge": _Rule(lambda v: _may_be_model(v) or hasattr(v, "ask"), "a model's name or Model, or a Judge,"),
     "instructions": _one_of("append", "none"),
     "seed": _Rule(lambda v: isinstance(v, int) and not isinstance(v, bool), "a whole number"),
     "max_cost": _Rule(lambda v: is_finite(v, above=0), "a number of US dollars above 0, or None for no ceiling,"),
@@ -51,6 +59,7 @@ _RULES = {
     "coverage_floor": _Rule(is_share, "a share of the planned trials from 0 to 1, such as 0.95,"),
     "out": _Rule(_is_folder, "the path of a folder"),
     "resume": _Rule(_is_folder, "the path of a run folder"),
+    "isolation": _one_of("none", "process"),
     "progress": _one_of("auto", "on", "off"),
     "on_event": _Rule(callable, "a callable (event)"),
 }

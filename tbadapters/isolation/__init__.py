@@ -8,5 +8,6 @@ a pipe of tool calls and an opaque id; what comes out of the pipe is checked lik
     processes.py    the core's hold on the processes: begun, watched, ended
     wire.py         the messages on the pipe
     fork_server.py  the process that imports the agent once and forks one process for each attempt
+    offspring.py    who descends from a process
     inside.py       one attempt, inside its process
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, replace
@@ -40,6 +41,9 @@ _REFUSALS = {kind.__name__: kind for kind in (ForeignTools, InvalidOption, Unkno
 class IsolatedAgent:
     """An agent whose every attempt runs in a process of its own.
 
+    Attributes:
+        made_afresh: Whether a factory makes it for every attempt.
+
     Args:
         agent: A name (``module:attr``, ``file.py:attr``), or a function or factory that can be imported by its name.
 
@@ -50,8 +54,10 @@ class IsolatedAgent:
 
     def __init__(self, agent: object) -> None:
         self._processes = Processes(importable(agent))
+        weakref.finalize(self, self._processes.close)
         looked = self._look(None)
         self.name, self.framework, self.models = looked.name, looked.framework, list(looked.models)
+        self.made_afresh = looked.made_afresh
 
     def check(self, tools: Sequence[Tool]) -> None:
         """See ``AgentAdapter.check``; a process of its own looks."""

@@ -21,15 +21,14 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
 from tbadapters.isolation.inside import play
+from tbadapters.isolation.offspring import WANTED, offspring
 from tbadapters.isolation.spec import Importable, entered
 
 _PR_SET_CHILD_SUBREAPER = 36
-WANTED = b"p"  # with a socket: make a process
 
 
 def main() -> NoReturn:
@@ -148,36 +147,6 @@ def _can_fork() -> bool:
     if sys.platform != "linux":
         return False
     return threading.active_count() == 1 and len(list(Path("/proc/self/task").iterdir())) == 1
-
-
-def offspring(ancestor: int) -> list[int]:
-    """Return the processes that descend from one, as far as the system tells (Linux)."""
-    children: dict[int, list[int]] = {}
-    for process, parent in _processes():
-        children.setdefault(parent, []).append(process)
-    found: list[int] = []
-    waiting = [ancestor]
-    while waiting:
-        born = children.get(waiting.pop(), [])
-        found += born
-        waiting += born
-    return found
-
-
-def parent_of(process: int) -> int | None:
-    """Return the parent of a process; None where it is gone or the system does not tell."""
-    try:
-        status = Path(f"/proc/{process}/stat").read_text(errors="replace")
-    except OSError:
-        return None
-    return int(status.rpartition(")")[2].split()[1])
-
-
-def _processes() -> Iterator[tuple[int, int]]:
-    with contextlib.suppress(OSError):
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and (parent := parent_of(int(entry.name))) is not None:
-                yield int(entry.name), parent
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import anyio
 
+from tbadapters.adapters.factory import AgentFactory
 from tbadapters.core.agent import AgentAdapter, AgentSession, Approvals, Ended, NeedsApproval, Said, TaskBrief
 from tbadapters.core.context import TrialRef, running
 from tbadapters.core.errors import (
@@ -92,7 +93,14 @@ async def _looked(agent: Importable, tools: Sequence[Tool] | None) -> dict[str, 
     except (Exception, SystemExit) as error:  # noqa: BLE001  (an agent's module may raise anything)
         return _refused(error)
     models = [str(model) for model in getattr(adapter, "models", ())]
-    return {"type": "looked", "name": adapter.name, "framework": adapter.framework, "models": models}
+    made = isinstance(adapter, AgentFactory)
+    return {
+        "type": "looked",
+        "name": adapter.name,
+        "framework": adapter.framework,
+        "models": models,
+        "made_afresh": made,
+    }
 
 
 def _refused(error: BaseException) -> dict[str, Any]:

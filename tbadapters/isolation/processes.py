@@ -22,7 +22,7 @@ from anyio import to_thread
 from tbadapters.core.errors import HarnessFault, UsageError
 from tbadapters.core.logs import get_logger
 from tbadapters.core.printable import visible
-from tbadapters.isolation.fork_server import WANTED, offspring, parent_of
+from tbadapters.isolation.offspring import WANTED, offspring, parent_of
 from tbadapters.isolation.spec import Importable
 from tbadapters.isolation.wire import LENGTH, MESSAGE_MAX, Pipe, encoded
 

@@ -54,6 +54,7 @@ class Looked(_Message):
     type: Literal["looked"]
     name: Name
     framework: Name
+    made_afresh: bool
     models: Annotated[tuple[Name, ...], Field(max_length=100)]
 
 
