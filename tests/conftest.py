@@ -22,7 +22,7 @@ def unblocked_loop() -> Iterator[BlockBuster]:
             function.can_block_in("core/plugins.py", {"_points"})
             if name.startswith("sqlite3."):
                 # An in-memory database is queried on the loop: a thread would cost more than the query.
-                for module in ("records.py", "schema.py", "sqlite.py", "database_tools.py"):
+                for module in ("records.py", "schema.py", "sqlite.py", "database_tools.py", "search_collection.py"):
                     function.can_block_in(f"sandboxes/{module}", _EVERY)
         if Coverage.current() is not None:  # its tracer takes a lock of its own, in whatever code it traces
             for name in ("threading.Lock.acquire", "threading.Lock.acquire_lock"):

@@ -95,6 +95,7 @@ class _Server(uvicorn.Server):
     def serve_on(self, listener: socket.socket) -> None:
         """Serve until stopped; closes the listening socket, also when stopped before the start."""
         with listener:
+            self.config.load()  # it imports modules, which must not hold up the loop
             self.run([listener])
 
     def stop(self, thread: threading.Thread) -> None:
