@@ -14,6 +14,7 @@ from tbadapters.core.errors import InvalidOption
 from tbadapters.core.limits import Limits
 from tbadapters.core.run_folder import load_manifest, undamaged
 from tbadapters.core.suite import Suite
+from tbadapters.core.user_choice import SCRIPTED
 from tbadapters.suites import load_suite, suite_names
 
 Options = dict[str, Any]
@@ -49,6 +50,13 @@ FloorOption = Annotated[
 ]
 LimitOption = Annotated[
     list[str] | None, typer.Option("--limit", help="A limit of one trial, such as seconds=120 or tool_calls=40.")
+]
+UserOption = Annotated[
+    str | None, typer.Option(help="The simulated user: scripted (default), or a model such as openai:gpt-5-mini.")
+]
+JudgeOption = Annotated[
+    str | None,
+    typer.Option(help="A model that judges what was said, for tasks that ask; without one they are left out."),
 ]
 InstructionsOption = Annotated[
     str | None, typer.Option(help="append (default) gives the agent the suite's policy; none leaves it as it is.")
@@ -166,12 +174,19 @@ def resumed(folder: Path, given: Options) -> Options:
         "trials": before.get("trials"),
         "seed": before.get("seed"),
         "instructions": before.get("instructions"),
+        "user": _named(before.get("user")) or SCRIPTED,
+        "judge": _named(before.get("judge")),
         "isolation": manifest.get("isolation", "none"),
         "limits": limits_of(given.pop("limit"), limits),
         "prices": {model: Price(**price) for model, price in (manifest.get("prices") or {}).items()},
         "resume": folder,
     }
     return then | {name: value for name, value in given.items() if value is not None}
+
+
+def _named(model: str | None) -> str | None:
+    """Return what can be passed as a user or a judge again; another one than a model by name can't be."""
+    return model if model and ":" in model else None
 
 
 def started(given: Options) -> Options:

@@ -17,10 +17,10 @@ def plan(suite, agent, **options):
     return TrialPlan(adapter=resolve_agent(agent), suite=suite, user_of=lambda task: ScriptedUser(task.user), **options)
 
 
-async def attempt_of(suite, agent, **options):
+async def attempt_of(suite, agent, *, index=0, **options):
     """Run one attempt at the suite's first task; return record and fault."""
     task = suite.tasks[0]
-    return await run_attempt(plan(suite, agent, **options), task, TrialRef(task.id, 0), 0)
+    return await run_attempt(plan(suite, agent, **options), task, TrialRef(task.id, index), 0)
 
 
 async def trial_of(suite, agent, **options):
