@@ -21,7 +21,7 @@ from tbadapters.core.comparison import Comparison
 from tbadapters.core.cost import Price, estimate_cost
 from tbadapters.core.errors import RunStopped, TbAdaptersError, ToolsDiffer, UnusableFolder, describe
 from tbadapters.core.events import Event, OnEvent, RunPlanned
-from tbadapters.core.judge import JudgeChoice, chosen_judge
+from tbadapters.core.judge import chosen_judge
 from tbadapters.core.limits import Limits, Retries
 from tbadapters.core.logs import get_logger
 from tbadapters.core.manifest import manifest, settings
@@ -33,7 +33,7 @@ from tbadapters.core.sandbox import running
 from tbadapters.core.store import Store, check_resume, new_folder, read_manifest, write_manifest
 from tbadapters.core.suite import Suite
 from tbadapters.core.trial import TrialPlan
-from tbadapters.core.user_choice import UserChoice, UserOf, chosen_user
+from tbadapters.core.user_choice import UserOf, chosen_user
 from tbadapters.isolation.agent import IsolatedAgent
 from tbadapters.reports.files import write_comparison, write_run
 from tbadapters.reports.progress import progress_display

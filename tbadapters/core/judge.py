@@ -174,6 +174,32 @@ def _word(answer: bool) -> str:
     return "yes" if answer else "no"
 
 
-def resolve_judge(judge: object) -> Judge:
-    """Return the judge that is meant by a model's name, a PydanticAI ``Model`` or a ``Judge``."""
-    return judge if isinstance(judge, Judge) else LLMJudge(judge)
+@dataclass(frozen=True, slots=True)
+class JudgeChoice:
+    """The judge of a run.
+
+    Attributes:
+        name: For the manifest: what was passed as text, or the judge in words; None without a judge.
+        judge: The judge; without one, one that refuses.
+    """
+
+    name: str | None
+    judge: Judge
+
+
+def chosen_judge(judge: object) -> JudgeChoice:
+    """Return the judge that is meant.
+
+    Args:
+        judge: A model's name as PydanticAI takes it, one of its ``Model`` objects, a ``Judge``, or None.
+
+    Raises:
+        MissingFramework: a model is meant, and ``tbadapters[llm]`` is not installed.
+        InvalidOption: there is no such model, or its key is missing.
+    """
+    if judge is None:
+        return JudgeChoice(None, NoJudge())
+    if isinstance(judge, str) and ":" not in judge:
+        raise InvalidOption(f"judge={judge!r}: a model is needed, such as 'openai:gpt-5-mini', or a Judge.")
+    found = judge if isinstance(judge, Judge) else LLMJudge(judge)
+    return JudgeChoice(judge if isinstance(judge, str) else getattr(found, "name", type(found).__name__), found)

@@ -125,6 +125,13 @@ class AttemptRecord:
         return sum(cost or 0.0 for cost in (self.cost, self.user.cost, self.judge.cost))
 
     @property
+    def unpriced_models(self) -> tuple[str, ...]:
+        """The models of agent, simulated user or judge, where they took tokens whose price is not known in whole."""
+        parts = (Spent(self.requests, self.cost), self.user, self.judge)
+        unknown = [part for part in parts if part.cost is None and part.usage.total_tokens]
+        return tuple(sorted({request.model for part in unknown for request in part.requests}))
+
+    @property
     def judgements(self) -> tuple[Judgement, ...]:
         """What the judge decided, in order."""
         return tuple(Judgement.from_dict(e.data) for e in self.transcript if e.kind == "judgement" and e.data)

@@ -73,7 +73,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self._behind: dict[tuple[str, int], list[AttemptRecord]] = {}
-        self.spent = sum(record.cost or 0.0 for record in self.records)
+        self.spent = sum(record.spent for record in self.records)
         for record in self.records:
             self._behind.setdefault((record.task, record.index), []).append(record)
 
@@ -95,7 +95,7 @@ class Run:
         with anyio.CancelScope(shield=True):
             await self.store.add(record)
         self.records.append(record)
-        self.spent += record.cost or 0.0
+        self.spent += record.spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +224,9 @@ class Runner:
         if self._max_cost is None:
             return
         spent = sum(run.spent for run in self._runs)
-        if record is not None and record.cost is None and record.usage.total_tokens:
-            models = ", ".join(sorted({request.model for request in record.requests}))
-            self._control.stop(f"The cost ceiling can't be watched: no price is known of {models}; give prices.")
+        if record is not None and (models := record.unpriced_models):
+            names = ", ".join(models)
+            self._control.stop(f"The cost ceiling can't be watched: no price is known of {names}; give prices.")
         if spent >= self._max_cost:
             self._control.stop(f"The cost ceiling of ${self._max_cost:g} is reached (${spent:.4f} spent).")
 

@@ -199,7 +199,9 @@ class Suite:
         """
         kept = tuple(task for task in self.tasks if not task.needs_judge)
         if not kept:
-            raise InvalidOption(f"All {len(self.tasks)} tasks need a judge: say judge=MODEL, such as 'openai:gpt-5-mini'.")
+            raise InvalidOption(
+                f"All {len(self.tasks)} tasks need a judge: say judge=MODEL, such as 'openai:gpt-5-mini'."
+            )
         if len(kept) == len(self.tasks):
             return self
         note = (

@@ -169,8 +169,9 @@ async def _opened(plan: TrialPlan, task: Task, trial: TrialRef, number: int, sta
             initial = await sandbox.state()
     with boundary(HarnessFault):
         user = plan.user_of(task)
-        conversation = conversation_for(plan.suite.part_of(task).conversation, task, user)
-        end_tools = tuple(tool for tool in plan.suite.tool_list if tool.ends_turn)
+        part = plan.suite.part_of(task)
+        conversation = conversation_for(part.conversation, task, user)
+        end_tools = tuple(tool for tool in part.tool_list if tool.ends_turn)
         parties = Parties(sandbox, initial, backend.grader(task), conversation, user, plan.judge, end_tools)
         attempt = Attempt(trial, parties, plan.limits, number=number, prices=plan.prices)
     stack.push_async_callback(attempt.close)  # whatever ends the attempt: no call is under way when the sandbox closes

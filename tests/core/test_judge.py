@@ -6,7 +6,7 @@ import pytest
 from scripted_llm import prompts, scripted_llm
 
 from tbadapters.core.errors import InvalidOption, JudgeFault, ProviderFault
-from tbadapters.core.judge import Judgement, LLMJudge, NotedJudge, resolve_judge
+from tbadapters.core.judge import Judgement, LLMJudge, NotedJudge, chosen_judge
 from tbadapters.core.messages import Usage
 from tbadapters.core.spending import collect_requests
 from tbadapters.testing import Reply
@@ -101,7 +101,7 @@ async def test_what_fails_in_somebodys_judge_is_the_judges_fault():
             return Judgement(question, answer=True, votes=(True,), reasons=("heads",))
 
     noted = []
-    judge = NotedJudge(resolve_judge(Coin()), noted.append)
+    judge = NotedJudge(chosen_judge(Coin()).judge, noted.append)
     assert (await judge.ask(TEXT, QUESTION)).answer is True
     with pytest.raises(JudgeFault, match="ValueError: no text"):
         await judge.ask("", QUESTION)
