@@ -27,7 +27,6 @@ from tbadapters.core.events import (
     TrialEnded,
     TrialStarted,
 )
-
 from tbadapters.reports.text import visible
 
 
