@@ -33,6 +33,8 @@ format: $(READY)
 lock:  ## resolve the newest versions anew and pin them with their hashes
 	$(BIN)/uv pip compile pyproject.toml --quiet --upgrade --all-extras --group dev --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-annotate --no-header -o requirements.lock
+	cd tbadapters/suites/thinkingbox && $(CURDIR)/$(BIN)/uv pip compile requirements.in --quiet --upgrade --universal \
+	  --python-version 3.11 --no-emit-index-url --no-annotate --no-header -o requirements.txt
 
 setup: $(READY)
 
