@@ -26,12 +26,14 @@ from tbadapters.core.limits import Limits, Retries
 from tbadapters.core.logs import get_logger
 from tbadapters.core.manifest import manifest, settings
 from tbadapters.core.options import check_agents, check_options
+from tbadapters.core.redaction import redacted
 from tbadapters.core.result import RunResult
 from tbadapters.core.run_folder import keep_stop_reason, load_manifest, result_of, undamaged
 from tbadapters.core.runner import Control, Run, Runner, folders_of
 from tbadapters.core.sandbox import running
 from tbadapters.core.store import Store, check_resume, new_folder, read_manifest, write_manifest
 from tbadapters.core.suite import Suite
+from tbadapters.core.tool_faults import ToolFaults
 from tbadapters.core.trial import TrialPlan
 from tbadapters.core.user_choice import UserOf, chosen_user
 from tbadapters.isolation.agent import IsolatedAgent
@@ -73,6 +75,7 @@ class Campaign:
     resume: Folder | None = None
     progress: Literal["auto", "on", "off"] = "auto"
     isolation: Literal["none", "process"] = "none"
+    faults: ToolFaults | None = None
     on_event: OnEvent | None = None
     control: Control = field(default_factory=Control)
 
@@ -132,7 +135,8 @@ class Campaign:
         suite = load_suite(self.suite).select(self.tasks)
         if self.judge is None:
             suite = suite.without_judge()
-        suite = replace(suite, notes=(*suite.notes, *self._user.notes(suite)))
+        injected = (self.faults.note,) if self.faults else ()
+        suite = replace(suite, notes=(*suite.notes, *self._user.notes(suite), *injected))
         return {name: self._plan(agent, suite) for name, agent in self.agents.items()}
 
     def _plan(self, agent: object, suite: Suite) -> TrialPlan:
@@ -154,6 +158,7 @@ class Campaign:
             seed=self.seed,
             prices=self.prices,
             paced=self.concurrency is None,
+            faults=self.faults,
         )
 
     @asynccontextmanager
@@ -175,7 +180,7 @@ class Campaign:
             if self.coverage_floor is not None:  # a way to read what was run, not a part of it: it may change
                 write_manifest(folder, before | {"coverage_floor": self.coverage_floor})
             return before.get("name") or plan.adapter.name, folder
-        shown = name or plan.adapter.name
+        shown = redacted(name or plan.adapter.name)
         folder = new_folder(Path(self.out or DEFAULT_OUT), plan.suite.name, shown)
         write_manifest(
             folder, manifest(plan, now, name=shown, coverage_floor=self.coverage_floor, isolation=self.isolation)

@@ -17,6 +17,7 @@ import typer
 
 from tbadapters.core.abandoned import abandoned_tasks
 from tbadapters.core.errors import RunStopped, SuiteError, TbAdaptersError, UsageError, describe
+from tbadapters.core.redaction import redacted
 from tbadapters.reports.text import visible
 
 DONE, CHECK_FAILED, USAGE, SUITE_WRONG, STOPPED, BUG, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
@@ -42,8 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _leave(left.code)
     except Exception as error:  # noqa: BLE001  (the last place where one can be said in a sentence)
         if os.environ.get(DEBUG):
-            traceback.print_exception(error)
-        typer.echo(f"tbadapters: {visible(_sentence(error))}", err=True)
+            typer.echo(redacted("".join(traceback.format_exception(error))), err=True, nl=False)
+        typer.echo(f"tbadapters: {redacted(visible(_sentence(error)))}", err=True)
         _leave(_code(error))
     _leave(DONE)
 

@@ -35,6 +35,8 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import ClassVar
 
+from tbadapters.core.redaction import redacted
+
 OWNERS = ("agent", "provider", "sandbox", "user", "judge", "grader", "harness")
 
 
@@ -140,7 +142,7 @@ class Fault(TbAdaptersError):
     owner: ClassVar[str]
 
     def __init__(self, message: str, *, code: str = "exception", retry_after: float | None = None) -> None:
-        super().__init__(message)
+        super().__init__(redacted(message))
         self.code = code
         self.retry_after = retry_after
 
@@ -223,6 +225,6 @@ def boundary(fault: type[Fault]) -> Iterator[None]:
 
 
 def describe(error: BaseException) -> str:
-    """Return ``error`` as one line: its type and its message."""
-    text = " ".join(str(error).split())
+    """Return ``error`` as one line: its type and its message, without keys and passwords."""
+    text = redacted(" ".join(str(error).split()))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -12,6 +12,7 @@ from tbadapters.core.grading import Verdict
 from tbadapters.core.judge import Judgement
 from tbadapters.core.messages import Entry, Message, ModelRequest, Usage
 from tbadapters.core.plain import plain
+from tbadapters.core.redaction import redacted_data
 from tbadapters.core.state import Effect
 from tbadapters.core.tools import Change, ToolCall, ToolResult
 
@@ -208,11 +209,15 @@ class AttemptRecord:
 def recordable(record: AttemptRecord) -> AttemptRecord:
     """Return the record as it is read back from JSON, whatever its parts hold; the data of tool results is left out.
 
+    Keys and passwords are redacted; the ids and words by which a record is found and counted are left as they are.
+
     A record that can't be made into JSON (a grader's verdict is something else than a ``Verdict``) is replaced by one
     with a fault of the harness: one attempt is without verdict, and the run goes on.
     """
     try:
-        return AttemptRecord.from_dict(plain(record.to_dict()))
+        data: dict[str, Any] = plain(record.to_dict())
+        kept = {name: data[name] for name in ("task", "index", "attempt", "end_reason")}
+        return AttemptRecord.from_dict(redacted_data(data) | kept)
     except Exception as error:  # noqa: BLE001  (whatever is in there)
         fault = FaultRecord("harness", "unrecordable", f"The attempt can't be recorded: {plain(describe(error))}.")
         return AttemptRecord(
@@ -227,7 +232,7 @@ def _verdict(data: Mapping[str, Any]) -> Verdict:
 
 def _tool_call(data: Mapping[str, Any]) -> ToolCall:
     changes = None if data["changes"] is None else tuple(Change(*c) for c in data["changes"])
-    result = ToolResult(data["result"], None, data["is_error"], changes)
+    result = ToolResult(data["result"], None, data["is_error"], changes, data.get("injected_fault"))
     return ToolCall(data["index"], data["name"], data["arguments"], result, data["actor"], data["seconds"])
 
 

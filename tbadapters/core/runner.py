@@ -25,6 +25,7 @@ from tbadapters.core.logs import get_logger
 from tbadapters.core.pace import slowed
 from tbadapters.core.pulse import Pulse, feel
 from tbadapters.core.records import AttemptRecord
+from tbadapters.core.redaction import redacted
 from tbadapters.core.store import Store
 from tbadapters.core.suite import Task
 from tbadapters.core.threads import roomy_threads
@@ -47,7 +48,7 @@ class Control:
 
     def stop(self, reason: str) -> None:
         """Begin no further trial; the first reason stays."""
-        self.reason = self.reason or reason
+        self.reason = self.reason or redacted(reason)
 
 
 @dataclass

@@ -24,6 +24,7 @@ import aiosqlite
 from tbadapters.core.errors import ResumeMismatch, UnusableFolder
 from tbadapters.core.locks import folder_lock
 from tbadapters.core.records import AttemptRecord
+from tbadapters.core.redaction import redacted, redacted_data
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS attempts (
@@ -48,7 +49,7 @@ def new_folder(parent: Path, *parts: str) -> Path:
         UnusableFolder: it can't be created.
     """
     utc = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    name = "_".join([utc, *(_safe(part) for part in parts), secrets.token_hex(3)])
+    name = "_".join([utc, *(_safe(redacted(part)) for part in parts), secrets.token_hex(3)])
     folder = parent / name
     try:
         folder.mkdir(parents=True)
@@ -81,8 +82,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write a run folder's manifest."""
-    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+    """Write a run folder's manifest, without keys and passwords."""
+    (folder / "manifest.json").write_text(json.dumps(redacted_data(manifest), indent=2, sort_keys=True) + "\n")
 
 
 def check_resume(folder: Path, settings: Mapping[str, Any]) -> None:
@@ -93,7 +94,7 @@ def check_resume(folder: Path, settings: Mapping[str, Any]) -> None:
         UnusableFolder: it is no run folder.
     """
     before = read_manifest(folder).get("settings", {})
-    now = json.loads(json.dumps(settings))
+    now = redacted_data(json.loads(json.dumps(settings)))
     differing = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
     if differing:
         shown = ", ".join(f"{name}: {before.get(name)!r} then, {now.get(name)!r} now" for name in differing)

@@ -19,6 +19,7 @@ from tbadapters.core.errors import AccessFault, ProviderFault, describe
 from tbadapters.core.model_request import Asked, asked, is_model_request
 from tbadapters.core.paced_requests import PacedRequests
 from tbadapters.core.provider_errors import meaning_of, retry_after
+from tbadapters.core.redaction import learn_keys
 from tbadapters.core.transport_hooks import TransportHook, observe_transport
 
 __all__ = ["ProviderFaults", "SeenFault", "TransportHook", "observe_transport", "unobserved"]
@@ -228,6 +229,7 @@ class _FaultHook(TransportHook):
         return faults.hold(request) if (faults := _recording.get()) is not None else 0.0
 
     def request(self, request: Any) -> None:
+        learn_keys(request.headers)
         if (faults := _recording.get()) is not None:
             faults.began(request)
 

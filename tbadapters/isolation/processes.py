@@ -22,6 +22,7 @@ from anyio import to_thread
 from tbadapters.core.errors import HarnessFault, UsageError
 from tbadapters.core.logs import get_logger
 from tbadapters.core.printable import visible
+from tbadapters.core.redaction import redacted
 from tbadapters.isolation.offspring import WANTED, offspring, parent_of
 from tbadapters.isolation.spec import Importable
 from tbadapters.isolation.wire import LENGTH, MESSAGE_MAX, Pipe, encoded
@@ -250,7 +251,7 @@ def _relay(descriptor: int) -> None:
                 left -= len(line)
                 shown = line if left > 0 else b"(more is not shown)"
                 with contextlib.suppress(Exception):  # where standard error is gone, nobody reads it
-                    print("agent |", visible(shown.decode(errors="replace").rstrip("\n")), file=sys.stderr)  # noqa: T201
+                    print("agent |", visible(redacted(shown.decode(errors="replace").rstrip("\n"))), file=sys.stderr)  # noqa: T201
 
 
 def _lines(output: Any) -> Iterator[bytes]:
