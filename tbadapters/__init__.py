@@ -28,7 +28,9 @@ from tbadapters.core.agent import (
 from tbadapters.core.comparison import Comparison
 from tbadapters.core.cost import Price
 from tbadapters.core.errors import RunStopped, SuiteError, TbAdaptersError, ToolError, UsageError
+from tbadapters.core.judge import Judge, Judgement, LLMJudge
 from tbadapters.core.limits import Limits, Retries
+from tbadapters.core.llm_user import LLMUser
 from tbadapters.core.messages import Message, Usage
 from tbadapters.core.result import RunResult
 from tbadapters.core.run_folder import load_result
@@ -46,6 +48,10 @@ __all__ = [
     "Approvals",
     "Comparison",
     "Ended",
+    "Judge",
+    "Judgement",
+    "LLMJudge",
+    "LLMUser",
     "LangGraphAgent",
     "Limits",
     "Message",

@@ -14,7 +14,7 @@ _ALL_TOLD = "I have told you everything that I know about this."
 _NOTHING_KNOWN = "I know no more than what I wrote."
 
 _LINK = re.compile(r"\[([^\[\]\n]*)\]\((?:mailto:)?[^()\s]*\)")
-_BREAK = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|\n+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _HEADING = re.compile(r"^\s*(?:rules?|context|user context)\s*:\s*", re.IGNORECASE)
 _CLOSED = '.!?:,;-"\u201d'
 _LEAD = re.compile(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+")
@@ -66,13 +66,13 @@ class ContextUser(ScriptedUser):
 
 def told_facts(context: str) -> list[str]:
     """Return the sentences of a user's free text that tell something, in the first person; orders to a model are left out."""
-    facts = []
-    for line in _BREAK.split(_LINK.sub(r"\1", context).replace("**", "")):
-        sentence = _LEAD.sub("", _HEADING.sub("", line.strip())).strip()
-        if not sentence or _ORDER.match(sentence):
-            continue
-        for pattern, first_person in _PERSONS:
-            sentence = pattern.sub(first_person, sentence)
-        sentence = sentence[0].upper() + sentence[1:]
-        facts.append(sentence if sentence[-1] in _CLOSED else f"{sentence}.")
-    return facts
+    lines = (_LEAD.sub("", line.strip()) for line in _LINK.sub(r"\1", context).replace("**", "").splitlines())
+    sentences = (part for line in lines for part in _SENTENCE_END.split(_HEADING.sub("", line)))
+    return [_first_person(sentence) for sentence in sentences if sentence and not _ORDER.match(sentence)]
+
+
+def _first_person(sentence: str) -> str:
+    for pattern, first_person in _PERSONS:
+        sentence = pattern.sub(first_person, sentence)
+    sentence = sentence[0].upper() + sentence[1:]
+    return sentence if sentence[-1] in _CLOSED else f"{sentence}."

@@ -13,14 +13,15 @@ FULL = os.environ.get("TBADAPTERS_FULL") == "1"  # the sizes that the figures in
 LIMITS = Limits(model_requests=20)
 
 
-def langgraph_agent(suite, client):
+def langgraph_agent(suite, client, *, streaming=False):
     """Return a compiled graph that was built with the suite's tools."""
     from langchain.agents import create_agent
     from langchain_openai import ChatOpenAI
 
     model = ChatOpenAI(
-        model="scripted", base_url=str(client.base_url), api_key="none", http_async_client=client._client
-    )
+        model="scripted", base_url=str(client.base_url), api_key="none", http_async_client=client._client,
+        timeout=client.timeout, max_retries=client.max_retries, streaming=streaming,
+    )  # fmt: skip
     return create_agent(model, suite.tools("langgraph"))
 
 
@@ -56,19 +57,28 @@ def framework(request) -> str:
 
 
 @pytest.fixture
+def agent_of(framework):
+    """Return what makes the framework's agent for a suite, a client and a scripted model."""
+    return lambda suite, client: MAKERS[framework](suite, client)
+
+
+@pytest.fixture
 def play(neobank, tmp_path):
     """Return what evaluates a framework's agent with a scripted model: the result, the policy and the server's log."""
 
-    async def play(framework, *, outcomes=None, tasks=None, trials=5, concurrency=16, suite=neobank):
+    async def play(
+        framework, *, outcomes=None, tasks=None, trials=5, concurrency=16, suite=neobank, faults=None, timeout=None,
+        streaming=False, **options,
+    ):  # fmt: skip
         policy = GoldenPolicy(suite, outcomes=outcomes or Outcomes(pass_rate=1.0))
         async with (
-            ScriptedModelServer({"scripted": policy}, keep_bodies=False) as server,
-            AsyncOpenAI(base_url=server.url, api_key="none") as client,
+            ScriptedModelServer({"scripted": policy}, faults=faults, keep_bodies=False) as server,
+            AsyncOpenAI(base_url=server.url, api_key="none", timeout=timeout or 600) as client,
         ):
             result = await evaluate(
-                MAKERS[framework](suite, client),
+                MAKERS[framework](suite, client, **({"streaming": True} if streaming else {})),
                 suite=suite, tasks=tasks, trials=trials, concurrency=concurrency, limits=LIMITS,
-                out=tmp_path, progress="off",
+                out=tmp_path, progress="off", **options,
             )  # fmt: skip
             return result, policy, server
 
