@@ -188,24 +188,6 @@ def test_interval_holds_its_value(values):
     assert sum(values) / len(values) - 1e-12 <= high <= 1
 
 
-def test_interval_covers_where_a_pooled_one_does_not():
-    """Over tasks redrawn 600 times the interval of pass@1 covers the truth; one that pools trials does not."""
-    import numpy as np
-
-    rng, tasks, k = np.random.default_rng(7), 30, 20
-    chances = rng.beta(0.6, 0.4, size=(600, tasks))
-    passed = rng.binomial(k, chances)
-    clustered = pooled = 0
-    for row in passed:
-        rates = row / k
-        low, high = stats.mean_interval(rates.tolist())
-        clustered += low <= 0.6 <= high
-        low, high = stats.wilson(float(rates.mean()), tasks * k)
-        pooled += low <= 0.6 <= high
-    assert 0.92 <= clustered / 600 <= 0.98
-    assert pooled / 600 < 0.6
-
-
 @pytest.mark.parametrize("counts", [(3, 4, 1), (3, 2, 3), (3, 2, -1)])
 def test_impossible_tallies_are_refused(counts):
     """A tally with more passed than valid, or more valid than planned trials can't be made."""
