@@ -22,10 +22,9 @@ def list_tasks(
 ) -> None:
     """List a suite's tasks."""
     loaded = suite_of(suite, suite_seed, suite_options_of(suite_option))
+    # A server's tools are not counted: it would be started for that.
     tools = f", {len(loaded.tool_list)} tools" if isinstance(loaded.tool_list, tuple) and loaded.tool_list else ""
-    typer.echo(
-        f"{loaded.name}: {len(loaded.tasks)} tasks{tools}"
-    )  # tools of a server are not asked for: it would start
+    typer.echo(f"{loaded.name}: {len(loaded.tasks)} tasks{tools}")
     for task in loaded.tasks:  # a line each, so that it can be searched
         typer.echo(visible(f"{task.id}  [{', '.join(task.tags)}]  {task.opening}"))
 

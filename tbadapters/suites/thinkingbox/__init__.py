@@ -21,6 +21,7 @@ from tbadapters.core.tools import Tool
 from tbadapters.sandboxes.search_choice import TYPESENSE_PORT, SearchChoice, find_search
 from tbadapters.suites.thinkingbox.backend import Servers, ThinkingBoxBackend
 from tbadapters.suites.thinkingbox.building import NAME, Built, LeftOut, TestFunctions, build_tasks, policy_of
+from tbadapters.suites.thinkingbox.check import check_thinkingbox
 from tbadapters.suites.thinkingbox.clock import clock_note, clock_options, frozen_at
 from tbadapters.suites.thinkingbox.files import AgentFile, DataFolder, Scenario
 from tbadapters.suites.thinkingbox.tools import ListedTools, chosen_tools
@@ -165,6 +166,7 @@ class _Loader:
                     version=version,
                     notes=tuple(self._notes(own, [one for one in left_out if one.domain == domain])),
                     options=self.options,
+                    check=check_thinkingbox,
                 )
             )
         return replace(joined(parts, name=NAME), options=self.options)
