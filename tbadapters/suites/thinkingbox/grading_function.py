@@ -6,12 +6,16 @@ Nothing of the file is executed here; ``function_runner.py`` has that done in an
 from __future__ import annotations
 
 import ast
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from tbadapters.core.errors import GraderFault
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Python 3.11's ``ast.parse`` fails at random where two threads are in it; and no file need be read twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,8 @@ class GradingFunction:
         Raises:
             GraderFault: the file can't be read, is no Python, or holds no such test.
         """
-        tests = _tests(self.file)
+        with _ONE_AT_A_TIME:
+            tests = _tests(self.file)
         own = tests.where.get(self.name)
         if own is None:
             raise GraderFault(f"{self.file.name} holds no test named {self.name}.", code="no_test")
