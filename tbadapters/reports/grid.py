@@ -77,7 +77,7 @@ def task_rows(result: RunResult) -> Iterator[TaskRow]:
             record = trials.get(index)
             marks.append(_mark(index, record))
             before = earlier[found.task.id, index]
-            views.append(None if record is None else trial_view(record, found.task, before).to_dict())
+            views.append(None if record is None else trial_view(record, found.task, before))
         yield TaskRow(
             number, found, short_id(found.task.id, result.suite), _state(found), tuple(marks), compressed(views)
         )

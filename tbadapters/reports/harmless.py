@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import is_dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -10,11 +11,16 @@ from tbadapters.reports.text import visible
 
 
 def harmless(value: Any) -> Any:
-    """Return JSON-like data with all text in it made ``visible``; markup of our own stays as it is."""
+    """Return data as JSON-like data, all text in it made ``visible``; markup of our own stays as it is.
+
+    Dataclasses become their fields. (``dataclasses.asdict`` would copy every value, which takes longer than all else.)
+    """
     if isinstance(value, Markup):
         return value
     if isinstance(value, str):
         return visible(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: harmless(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, dict):
         return {key: harmless(item) for key, item in value.items()}
     return [harmless(item) for item in value] if isinstance(value, list | tuple) else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from tbadapters.core.records import AttemptRecord
@@ -13,6 +13,7 @@ from tbadapters.core.result import TaskInfo, call_line
 from tbadapters.core.state import Effect
 from tbadapters.core.suite import Task
 from tbadapters.core.tools import ToolCall
+from tbadapters.reports.text import money
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,11 @@ class EffectView:
 
 @dataclass(frozen=True, slots=True)
 class TrialView:
-    """A trial, ready to be shown; ``earlier`` says what ended each attempt before the one that decided."""
+    """A trial, ready to be shown.
+
+    Tokens and cost are the agent's; ``apart`` says what the simulated user and the judge took, ``earlier`` what ended
+    each attempt before the one that decided.
+    """
 
     task: str
     index: int
@@ -94,11 +99,8 @@ class TrialView:
     output_tokens: int
     cost: float | None
     seconds: float
+    apart: tuple[str, ...] = ()
     earlier: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the view as JSON-like data."""
-        return asdict(self)
 
 
 def trial_view(
@@ -134,6 +136,7 @@ def trial_view(
         output_tokens=record.usage.output_tokens,
         cost=record.cost,
         seconds=record.seconds.get("total", 0.0),
+        apart=tuple(_apart(record)),
         earlier=tuple(filter(None, map(_fault, earlier))),
     )
 
@@ -141,6 +144,12 @@ def trial_view(
 def _fault(record: AttemptRecord) -> str | None:
     fault = record.fault
     return None if fault is None else f"{fault.owner} ({fault.code}): {fault.message}"
+
+
+def _apart(record: AttemptRecord) -> Iterator[str]:
+    for name, spent in (("simulated user", record.user), ("judge", record.judge)):
+        if spent.requests:
+            yield f"{name} {spent.usage.total_tokens:,} tokens, {money(spent.cost)}"
 
 
 def _steps(record: AttemptRecord, caused: Mapping[int, list[int]]) -> Iterator[Step]:

@@ -20,7 +20,9 @@ from tbadapters.core.tools import Change, ToolCall, ToolResult
 DOMAINS = {"retail": 98, "auto_insurance": 100, "travel": 104, "neobank": 104, "consulting": 101}
 EASE = {"retail": 0.75, "auto_insurance": 0.5, "travel": 0.55, "neobank": 0.6, "consulting": 0.5}
 SYLLABLES = ("ac", "be", "con", "der", "est", "fi", "gal", "hu", "in", "jor", "ket", "lo", "mar", "nu", "or", "pel")
-WORDS = [a + b for a in SYLLABLES for b in SYLLABLES] + [a + b + c for a in SYLLABLES for b in SYLLABLES for c in "eoi"]
+WORDS = [a + b for a in SYLLABLES for b in SYLLABLES] + [
+    a + b + c for a in SYLLABLES for b in SYLLABLES for c in SYLLABLES
+]
 COLUMNS = ("id", "customer", "status", "amount", "currency", "opened_on", "policy", "branch", "note", "reference")
 
 
@@ -72,11 +74,20 @@ def _record(task: TaskInfo, index: int, ease: float, chance: random.Random) -> A
             transcript += [Entry("agent", _text(chance, 90)), Entry("user", _text(chance, 25))]
     transcript.append(Entry("agent", _text(chance, 120)))
     requests = tuple(ModelRequest("a-model", Usage(6000 + 900 * n, 4000, 180, 60)) for n in range(len(calls) + 2))
+    ended = "fault" if fault else "settled" if chance.random() < 0.9 else "tool_calls"
     return AttemptRecord(
-        task.id, index, 0, "fault" if fault else "settled" if chance.random() < 0.9 else "tool_calls",
-        None if fault else verdict, fault, tuple(transcript), calls, requests, 0.031 + 0.01 * chance.random(),
-        {"setup": 0.01, "agent": 20 * chance.random(), "grading": 0.01, "total": 21.5},
-    )  # fmt: skip
+        task=task.id,
+        index=index,
+        attempt=0,
+        end_reason=ended,
+        verdict=None if fault else verdict,
+        fault=fault,
+        transcript=tuple(transcript),
+        tool_calls=calls,
+        requests=requests,
+        cost=0.031 + 0.01 * chance.random(),
+        seconds={"setup": 0.01, "agent": 20 * chance.random(), "grading": 0.01, "total": 21.5},
+    )
 
 
 def _call(task: TaskInfo, number: int, chance: random.Random) -> ToolCall:
@@ -92,6 +103,6 @@ def _call(task: TaskInfo, number: int, chance: random.Random) -> ToolCall:
 
 
 def _text(chance: random.Random, words: int) -> str:
-    # As in real speech, few words are frequent and many are rare.
-    picked = (WORDS[min(int(chance.paretovariate(0.6)) - 1, len(WORDS) - 1)] for _ in range(words))
+    # As in real speech, a word's frequency is one over its rank (Zipf's law).
+    picked = (WORDS[int(len(WORDS) ** chance.random()) - 1] for _ in range(words))
     return " ".join(picked)

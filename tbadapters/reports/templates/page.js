@@ -170,7 +170,7 @@
     facts.append(make("span", `badge ${view.verdict.replace(" ", "_")}`, view.verdict));
     const cost = view.cost === null ? "cost unknown" : `$${view.cost.toPrecision(3)}`;
     const again = view.attempt ? `attempt ${view.attempt + 1}, ` : "";
-    facts.append(`${again}ended by ${view.end_reason}, ${view.seconds.toFixed(2)} s, ${view.model_requests} model requests, ${view.input_tokens.toLocaleString("en")} + ${view.output_tokens.toLocaleString("en")} tokens, ${cost}`);
+    facts.append(`${again}ended by ${view.end_reason}, ${view.seconds.toFixed(2)} s, ${view.model_requests} model requests, ${view.input_tokens.toLocaleString("en")} + ${view.output_tokens.toLocaleString("en")} tokens, ${cost}${view.apart.length ? `; apart from that: ${view.apart.join(", ")}` : ""}`);
     body.append(facts);
     for (const fault of view.earlier) body.append(make("p", "meta", `An earlier attempt ended by a fault of the ${fault}`));
     if (view.fault) body.append(make("p", "warn", `Fault of the ${view.fault}`));
