@@ -1,6 +1,6 @@
 """Shipped fakes and checks: a scripted model server, policies that play tasks, suite checks."""
 
-from tbadapters.testing.faults import Faults
+from tbadapters.testing.faults import Faults, RateLimit
 from tbadapters.testing.model_server import ScriptedModelServer
 from tbadapters.testing.outcomes import FLAWS, Flaw, Outcomes
 from tbadapters.testing.policies import GoldenPolicy
@@ -31,6 +31,7 @@ __all__ = [
     "OfferedTool",
     "Outcomes",
     "Policy",
+    "RateLimit",
     "Reply",
     "Script",
     "ScriptedModelServer",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
@@ -57,6 +58,37 @@ class Faults:
             draw -= getattr(self, kind)
             if draw < 0:
                 return kind
+        return None
+
+
+class RateLimit:
+    """A fault plan: so many requests a second are taken, 429 answers the others. What one second takes may be saved up.
+
+    Args:
+        takes: Requests a second.
+
+    Attributes:
+        taken: When requests were taken, in seconds of a clock that only grows.
+        refused: When they were refused.
+    """
+
+    def __init__(self, takes: float) -> None:
+        self.taken: list[float] = []
+        self.refused: list[float] = []
+        self._takes = takes
+        self._saved, self._filled = max(1.0, takes), time.monotonic()
+
+    def __call__(self, request_number: int) -> FaultKind | None:
+        """Take or refuse a request; they are answered one at a time."""
+        del request_number
+        now = time.monotonic()
+        self._saved = min(max(1.0, self._takes), self._saved + (now - self._filled) * self._takes)
+        self._filled = now
+        if self._saved < 1:
+            self.refused.append(now)
+            return "rate_limit"
+        self._saved -= 1
+        self.taken.append(now)
         return None
 
 

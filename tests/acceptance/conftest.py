@@ -67,13 +67,13 @@ def play(neobank, tmp_path):
     """Return what evaluates a framework's agent with a scripted model: the result, the policy and the server's log."""
 
     async def play(
-        framework, *, outcomes=None, tasks=None, trials=5, concurrency=16, suite=neobank, faults=None, timeout=None,
+        framework, *, outcomes=None, tasks=None, trials=5, concurrency=16, suite=neobank, faults=None, client_timeout=600,
         streaming=False, **options,
     ):  # fmt: skip
         policy = GoldenPolicy(suite, outcomes=outcomes or Outcomes(pass_rate=1.0))
         async with (
             ScriptedModelServer({"scripted": policy}, faults=faults, keep_bodies=False) as server,
-            AsyncOpenAI(base_url=server.url, api_key="none", timeout=timeout or 600) as client,
+            AsyncOpenAI(base_url=server.url, api_key="none", timeout=client_timeout) as client,
         ):
             result = await evaluate(
                 MAKERS[framework](suite, client, **({"streaming": True} if streaming else {})),
