@@ -68,7 +68,7 @@ class StateGrader:
         end, found = min(candidates, key=lambda candidate: len(candidate[1]))
         effects = tuple(_attributed(difference, evidence.tool_calls, end.calls) for difference in found)
         unsaid = [f for f in self._task.expectation.required_facts if not said(f, evidence.messages)]
-        reasons = [_sentence(effect) for effect in effects]
+        reasons = [sentence_of(effect) for effect in effects]
         reasons += [f"The agent did not say: {fact.name} ({' or '.join(fact.any_of)})." for fact in unsaid]
         passed = not reasons
         return Verdict(passed, 1.0 if passed else 0.0, effects, tuple(reasons), end.name)
@@ -117,7 +117,8 @@ def _last_touching(calls: Iterable[ToolCall], table: str, key: str, column: str 
     return index
 
 
-def _sentence(effect: Effect) -> str:
+def sentence_of(effect: Effect) -> str:
+    """Return an effect in words."""
     place = f"{effect.table} {effect.key}"
     if effect.column is None:
         if effect.kind == "missing":

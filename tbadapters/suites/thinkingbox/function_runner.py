@@ -85,11 +85,12 @@ class FunctionRunner:
         if process is not None:
             process.end()
 
-    async def run(self, function: GradingFunction, x: Mapping[str, Any], ask: Ask) -> Outcome:
+    async def run(self, function: GradingFunction, code: str, x: Mapping[str, Any], ask: Ask) -> Outcome:
         """Execute a test function on what a trial left.
 
         Args:
             function: The test function.
+            code: Its file's text, ``function.code``.
             x: The context it looks at, by field.
             ask: The judge.
 
@@ -97,7 +98,6 @@ class FunctionRunner:
             GraderFault: it raised something else than an AssertionError, did not end within the deadline, or can't be
                 executed.
         """
-        code = await to_thread.run_sync(lambda: function.code)
         request = {"code": code, "file": function.file.name, "function": function.name, "x": dict(x)}
         process = await to_thread.run_sync(self._started)
         with process.test() as connection:
