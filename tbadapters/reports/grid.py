@@ -47,7 +47,7 @@ class TaskRow:
         number: The task's number on the page.
         found: What its trials came to.
         name: The task's id without the suite's name.
-        state: ``all`` passed, ``some`` failed, ``never`` passed, or ``open``.
+        state: ``all`` passed, ``some`` failed (and it ``never`` passed), or ``open``.
         marks: One a planned trial.
         data: Its trials' views, compressed.
     """
@@ -96,7 +96,7 @@ def looks_of(rows: list[TaskRow]) -> dict[str, str]:
 
 def _state(found: TaskResult) -> str:
     never = found.tally.valid == found.tally.planned and not found.tally.passed
-    return "never" if never else _STATES[all_passed(found.tally)]
+    return _STATES[all_passed(found.tally)] + (" never" if never else "")
 
 
 def _mark(index: int, record: AttemptRecord | None) -> TrialMark:
