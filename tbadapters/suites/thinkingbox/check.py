@@ -131,10 +131,17 @@ class BenchmarkCheck:
     @property
     def summary(self) -> str:
         """The findings in one line."""
-        counts = ", ".join(f"{row.name} {row.held:,}/{row.of:,}" for row in self.rows())
+        counts = ", ".join(f"{row.name} {row.held:,}/{row.of:,}{self._named(row)}" for row in self.rows())
         failed = [row.name for row in self.rows() if not row.ok]
         verdict = f"NOT OK ({', '.join(failed)})" if failed else "all hold"
         return f"{self.suite}: {counts}; {verdict} ({self.seconds:.1f} s)"
+
+    def _named(self, row: CheckRow) -> str:
+        """Return the tasks that pass where nearly all should fail, in brackets."""
+        if row.name not in (NONE, DROPPED) or not 0 < row.held <= _SHOWN:
+            return ""
+        passed = [one.task.rpartition("/")[2] for one in self.graded if one.variant == row.name and one.passed]
+        return f" ({', '.join(passed)})"
 
 
 async def check_thinkingbox(suite: Suite, *, concurrency: int | None = None) -> BenchmarkCheck:

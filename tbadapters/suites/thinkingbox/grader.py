@@ -136,10 +136,8 @@ class ThinkingBoxGrader:
 
     @property
     def golden_calls(self) -> tuple[Call, ...]:
-        """The task's golden calls, server by server."""
-        cases = [self._task.world[server].get("golden_test_case") or {} for server in self._task.world]
-        given = [one for case in cases for one in case.get("tool_interactions") or [] if one.get("tool")]
-        return tuple(Call(one["tool"], one.get("parameters") or {}) for one in given)
+        """The task's golden calls."""
+        return tuple(Call(one.tool, one.arguments) for end in self._task.expectation.end_states for one in end.actions)
 
     async def shapes(self) -> dict[str, Shapes] | None:
         """Return what counts on the task's servers; None where one of them can't be asked."""

@@ -147,7 +147,7 @@ async def replayed(session: Session, calls: Sequence[Call], shapes: Mapping[str,
         shapes: The shapes of the task's servers; None where they can't be asked.
     """
     watch = _Watch(session, shapes)
-    await watch.changed()
+    await watch.start()
     return [Step(await session.call(call.tool, call.arguments), await watch.changed()) for call in calls]
 
 
@@ -159,8 +159,15 @@ class _Watch:
         self._shapes = shapes
         self._seen: dict[tuple[str, str], dict[str, Row]] = {}
 
+    async def start(self) -> None:
+        """Look for the first time."""
+        if self._shapes is None:
+            self._since(await self._session.effects())
+        for server in self._shapes or {}:
+            await self._session.probe(server, CHANGES, "start")
+
     async def changed(self) -> tuple[RowChange, ...]:
-        """Return the rows that changed since the last look; at the first look, all of them are nothing new."""
+        """Return the rows that changed since the last look."""
         if self._shapes is None:
             return self._since(await self._session.effects())
         found = []

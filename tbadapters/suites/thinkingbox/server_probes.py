@@ -34,11 +34,15 @@ def rules(module: Any, argument: Any = None) -> dict[str, Any]:
 
 
 def changes(module: Any, argument: Any = None) -> list[list[Any]]:
-    """Return the rows that changed since the last time, or since nothing was there; remember those that are now."""
-    del argument
+    """Return the rows that changed since the last time, and remember those that are now.
+
+    Args:
+        module: The server's module.
+        argument: ``start`` to remember them only.
+    """
     now = _rows(module)
     changed = []
-    for table in {**_seen, **now}:
+    for table in {} if argument == "start" else {**_seen, **now}:
         before, after = _seen.get(table, {}), now.get(table, {})
         if before != after:
             keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]

@@ -147,9 +147,12 @@ class _Unequal:
                 shape = self.shapes.get(table, TableShape())
                 states = [by_key(state.get(table) or [], shape) for state in (initial, final, expected)]
                 for key in dict.fromkeys([*states[1], *states[2]]):
-                    self._row(f"{self.prefix}{table}", key, [state.get(key) for state in states])
+                    rows = [state.get(key) for state in states]
+                    if rows[1] != rows[2]:
+                        self._row(f"{self.prefix}{table}", key, rows, shape)
 
-    def _row(self, table: str, key: str, rows: Sequence[Row | None]) -> None:
+    def _row(self, table: str, key: str, states: Sequence[Row | None], shape: TableShape) -> None:
+        rows = [None if row is None else shape.counted(row) for row in states]
         if rows[1] == rows[2]:
             return
         spread: list[dict[str, Any] | None] = [None if row is None else {} for row in rows]
@@ -167,7 +170,7 @@ class _Unequal:
 
 
 def by_key(rows: Sequence[Row], shape: TableShape) -> dict[str, Row]:
-    """Return what counts of the rows of a table, by key; a key that is there twice gets a number."""
+    """Return the rows of a table by key; a key that is there twice gets a number."""
     found: dict[str, Row] = {}
     for row in rows:
         key = shape.key_of(row)
@@ -175,7 +178,7 @@ def by_key(rows: Sequence[Row], shape: TableShape) -> dict[str, Row]:
         while key in found:
             number += 1
             key = f"{shape.key_of(row)} (#{number})"
-        found[key] = shape.counted(row)
+        found[key] = row
     return found
 
 
