@@ -26,7 +26,7 @@ from tbadapters.sandboxes.mcp import McpBackend, McpSandbox, McpServer
 from tbadapters.sandboxes.preparations import CLOCK, SEARCH
 from tbadapters.sandboxes.search_choice import SearchChoice
 from tbadapters.suites.thinkingbox.building import Built
-from tbadapters.suites.thinkingbox.environment import digest_of, keep_listing, kept_listing, python_of
+from tbadapters.suites.thinkingbox.environment import cache_folder, digest_of, keep_listing, kept_listing, python_of
 from tbadapters.suites.thinkingbox.files import VARIABLE, AgentFile, DataFolder, ServerEntry
 from tbadapters.suites.thinkingbox.grader import ThinkingBoxGrader, ThinkingBoxGraders
 from tbadapters.suites.thinkingbox.grading_function import GradingFunction
@@ -71,7 +71,8 @@ class Servers:
             return McpServer(url=entry.endpoint)
         python = python_of(self.data, self.python)
         command = [part.format(python=python, env=os.environ) for part in entry.command]
-        env = {VARIABLE: str(self.data.root), **entry.env}
+        # Python's own cache goes elsewhere, too: the checkout stays as it is.
+        env = {VARIABLE: str(self.data.root), "PYTHONPYCACHEPREFIX": str(cache_folder() / "pycache"), **entry.env}
         if command[:2] != [python, "-m"] or len(command) != 3:
             return McpServer(command=tuple(command), env=env)
         return McpServer(
