@@ -17,6 +17,7 @@ from anyio import CancelScope, to_thread
 
 from tbadapters.adapters.factory import AgentFactory
 from tbadapters.adapters.registry import resolve_agent
+from tbadapters.core.approvals import ApprovalPolicy
 from tbadapters.core.comparison import Comparison
 from tbadapters.core.cost import Price, estimate_cost
 from tbadapters.core.errors import RunStopped, TbAdaptersError, ToolsDiffer, UnusableFolder, describe
@@ -74,6 +75,7 @@ class Campaign:
     out: Folder | None = None
     resume: Folder | None = None
     progress: Literal["auto", "on", "off"] = "auto"
+    approvals: ApprovalPolicy = "user"
     isolation: Literal["none", "process"] = "none"
     faults: ToolFaults | None = None
     on_event: OnEvent | None = None
@@ -158,6 +160,7 @@ class Campaign:
             seed=self.seed,
             prices=self.prices,
             paced=self.concurrency is None,
+            approvals=self.approvals,
             faults=self.faults,
         )
 

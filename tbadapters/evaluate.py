@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypedDict, Unpack
 
 from tbadapters.campaign import Campaign, Folder, Tasks, User
+from tbadapters.core.approvals import ApprovalPolicy
 from tbadapters.core.comparison import Comparison
 from tbadapters.core.cost import Price
 from tbadapters.core.errors import UsageError
@@ -15,6 +16,7 @@ from tbadapters.core.events import OnEvent
 from tbadapters.core.limits import Limits, Retries
 from tbadapters.core.options import check_agents
 from tbadapters.core.result import RunResult
+from tbadapters.core.tool_faults import ToolFaults
 from tbadapters.suites import Suites
 
 
@@ -35,7 +37,9 @@ class Options(TypedDict, total=False):
     coverage_floor: float | None
     out: Folder | None
     progress: Literal["auto", "on", "off"]
+    approvals: ApprovalPolicy
     isolation: Literal["none", "process"]
+    faults: ToolFaults | None
     on_event: OnEvent | None
 
 
@@ -58,7 +62,9 @@ async def evaluate(
     out: Folder | None = None,
     resume: Folder | None = None,
     progress: Literal["auto", "on", "off"] = "auto",
+    approvals: ApprovalPolicy = "user",
     isolation: Literal["none", "process"] = "none",
+    faults: ToolFaults | None = None,
     on_event: OnEvent | None = None,
 ) -> RunResult:
     """Run an agent ``trials`` times on every task of a suite, each time from the same clean backend, and grade it.
@@ -85,9 +91,13 @@ async def evaluate(
         out: The folder in which the run's folder is made; None for ``runs``.
         resume: A run folder: only its trials without a verdict are run. Settings must be those it was started with.
         progress: ``"auto"`` shows progress on standard error where it is a terminal, and the plan in any case.
+        approvals: Who agrees to tool calls that the agent wants a person to confirm: the simulated ``"user"``, or in its
+            place ``"approve"`` (to all), ``"deny"`` (to none), or a callable ``(request) -> bool``, async or not.
         isolation: ``"process"`` runs every attempt's agent in a process of its own, which reaches its tools and nothing
             else of the run (``docs/isolation.md``); the agent is then passed by name, or as a module's own function
             or factory.
+        faults: ``ToolFaults(late_timeout=0.1, ...)``: faults that tool calls meet, to see whether the agent is safe then
+            (``docs/tool_faults.md``); None for none.
         on_event: Called with each event of ``tbadapters.core.events``.
 
     Returns:
@@ -102,7 +112,8 @@ async def evaluate(
     campaign = Campaign(
         {None: agent}, suite=suite, tasks=tasks, trials=trials, concurrency=concurrency, limits=limits,
         retries=retries, user=user, judge=judge, instructions=instructions, seed=seed, max_cost=max_cost, prices=prices or {},
-        coverage_floor=coverage_floor, out=out, resume=resume, progress=progress, isolation=isolation, on_event=on_event,
+        coverage_floor=coverage_floor, out=out, resume=resume, progress=progress, approvals=approvals, isolation=isolation,
+        faults=faults, on_event=on_event,
     )  # fmt: skip
     (result,) = await campaign.run()
     return result

@@ -9,11 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
+from tbadapters.core.approvals import NAMES
 from tbadapters.core.cost import Price
 from tbadapters.core.errors import InvalidOption
 from tbadapters.core.limits import Limits
 from tbadapters.core.run_folder import load_manifest, undamaged
 from tbadapters.core.suite import Suite
+from tbadapters.core.tool_faults import ToolFaults
 from tbadapters.core.user_choice import SCRIPTED
 from tbadapters.suites import load_suite, suite_names
 
@@ -61,8 +63,16 @@ JudgeOption = Annotated[
 InstructionsOption = Annotated[
     str | None, typer.Option(help="append (default) gives the agent the suite's policy; none leaves it as it is.")
 ]
+ApprovalsOption = Annotated[
+    str | None,
+    typer.Option(help="Who agrees to calls that need it: user (default, the simulated one), approve (all), deny."),
+]
 IsolationOption = Annotated[
     str | None, typer.Option(help="process runs the agent in processes of its own; none (default) in this one.")
+]
+FaultsOption = Annotated[
+    str | None,
+    typer.Option(help="Faults that tool calls meet, such as late_timeout=0.1,slow=0.05,slow_seconds=1,tools=pay_*."),
 ]
 ProgressOption = Annotated[str, typer.Option(help="auto, on or off.")]
 RunFolder = Annotated[Path, typer.Argument(help="A run folder.")]
@@ -168,6 +178,7 @@ def resumed(folder: Path, given: Options) -> Options:
     )
     with undamaged(folder):
         limits = Limits(**before["limits"])
+        faults = ToolFaults.from_dict(before["tool_faults"]) if before.get("tool_faults") else None
     then: Options = {
         "suite": suite,
         "tasks": [task["id"] for task in manifest["tasks"]],
@@ -176,7 +187,9 @@ def resumed(folder: Path, given: Options) -> Options:
         "instructions": before.get("instructions"),
         "user": _named(before.get("user")) or SCRIPTED,
         "judge": _named(before.get("judge")),
+        "approvals": before["approvals"] if before.get("approvals") in NAMES else "user",
         "isolation": manifest.get("isolation", "none"),
+        "faults": faults,
         "limits": limits_of(given.pop("limit"), limits),
         "prices": {model: Price(**price) for model, price in (manifest.get("prices") or {}).items()},
         "resume": folder,

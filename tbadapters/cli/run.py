@@ -13,7 +13,9 @@ import typer
 from tbadapters.campaign import Campaign
 from tbadapters.cli.app import INTERRUPTED, STOPPED, app
 from tbadapters.cli.options import (
+    ApprovalsOption,
     ConcurrencyOption,
+    FaultsOption,
     FloorOption,
     InstructionsOption,
     IsolationOption,
@@ -41,6 +43,7 @@ from tbadapters.core.comparison import Comparison
 from tbadapters.core.event_loop import run_to_end
 from tbadapters.core.result import RunResult
 from tbadapters.core.runner import Control
+from tbadapters.core.tool_faults import tool_faults_of
 from tbadapters.reports.text import visible
 
 T = TypeVar("T")
@@ -65,7 +68,9 @@ def run(
     user: UserOption = None,
     judge: JudgeOption = None,
     instructions: InstructionsOption = None,
+    approvals: ApprovalsOption = None,
     isolation: IsolationOption = None,
+    faults: FaultsOption = None,
     progress: ProgressOption = "auto",
 ) -> None:
     """Run an agent on a suite and print its figures."""
@@ -96,7 +101,9 @@ def compare(
     user: UserOption = None,
     judge: JudgeOption = None,
     instructions: InstructionsOption = None,
+    approvals: ApprovalsOption = None,
     isolation: IsolationOption = None,
+    faults: FaultsOption = None,
     progress: ProgressOption = "auto",
 ) -> None:
     """Run several agents on the same tasks, interleaved, and print how they differ."""
@@ -164,6 +171,7 @@ def _given(parameters: dict[str, Any]) -> Options:
     given = {name: value for name, value in parameters.items() if name not in ("agent", "agents", "resume")}
     given["tasks"] = patterns_of(given["tasks"])
     given["prices"] = prices_of(given.pop("price")) or None
+    given["faults"] = None if given["faults"] is None else tool_faults_of(given["faults"])
     return given
 
 

@@ -16,6 +16,7 @@ import anyio
 import anyio.lowlevel
 
 from tbadapters.core.agent import ApprovalRequest, Approvals, Ended, NeedsApproval, Said
+from tbadapters.core.approvals import ApprovalPolicy, policy_name
 from tbadapters.core.context import TrialRef
 from tbadapters.core.conversation import Conversation, End
 from tbadapters.core.cost import Prices, cost_of
@@ -31,6 +32,7 @@ from tbadapters.core.spending import collect_requests
 from tbadapters.core.state import State
 from tbadapters.core.thread_door import ThreadDoor
 from tbadapters.core.tool_arguments import invalid_arguments
+from tbadapters.core.tool_faults import TOLD
 from tbadapters.core.tools import Change, Tool, ToolCall, ToolResult
 from tbadapters.core.user_side import UserSide
 from tbadapters.core.users import SimulatedUser
@@ -45,9 +47,10 @@ class Parties:
         initial: Its state before the agent has touched it.
         grader: The task's grader.
         conversation: The turns, by the suite's protocol.
-        user: Who agrees to calls that need approval.
+        user: The simulated user.
         judge: Whom the grader may ask about what was said.
         end_tools: Tools that end the conversation and that the sandbox need not know.
+        approvals: Who agrees to calls that need approval.
     """
 
     sandbox: Sandbox
@@ -57,6 +60,7 @@ class Parties:
     user: SimulatedUser
     judge: Judge = field(default_factory=NoJudge)
     end_tools: tuple[Tool, ...] = ()
+    approvals: ApprovalPolicy = "user"
 
 
 class Attempt:
@@ -143,8 +147,9 @@ class Attempt:
             raise self.stop(LimitReached("tool_calls", self.limits.tool_calls))
 
     async def _approve(self, call: ApprovalRequest) -> bool:
-        agreed = await self._user.approve(call)
-        data = {"tool": call.tool, "arguments": plain(call.arguments), "approved": agreed}
+        by = self._parties.approvals
+        agreed = await self._user.approve(call, by)
+        data = {"tool": call.tool, "arguments": plain(call.arguments), "approved": agreed, "by": policy_name(by)}
         self._transcript.append(Entry("approval", f"{'Approved' if agreed else 'Denied'}: {call.tool}", data))
         return agreed
 
@@ -174,6 +179,8 @@ class Attempt:
             call = ToolCall(len(self._calls), name, shown, result, actor, time.perf_counter() - began)
             self._calls.append(call)
             self._transcript.append(Entry("tool_call", name, {"index": call.index}))
+            if result.fault is not None:
+                self.note(f"Injected fault: {TOLD.get(result.fault, result.fault)} ({result.fault}).")
             if ends:
                 raise self.stop(AttemptEnded(name))
         return result

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from tbadapters.core.approvals import policy_name
 from tbadapters.core.cost import price_table_version
 from tbadapters.core.figures import COVERAGE_FLOOR
 from tbadapters.core.limits import Limits
@@ -89,6 +90,8 @@ def settings(plan: TrialPlan, *, trials: int, user: str, judge: str | None = Non
         "user": user,
         "instructions": plan.instructions,
         "seed": plan.seed,
+        **({} if plan.approvals == "user" else {"approvals": policy_name(plan.approvals)}),
+        **({"tool_faults": plan.faults.to_dict()} if plan.faults else {}),
     }
 
 

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, NamedTuple
 
+from tbadapters.core.approvals import NAMES
 from tbadapters.core.cost import Price
 from tbadapters.core.errors import InvalidOption
 from tbadapters.core.limits import Limits, Retries, is_finite, is_share, is_whole
 from tbadapters.core.suite import Suite
+from tbadapters.core.tool_faults import ToolFaults
 
 
 class _Rule(NamedTuple):
@@ -41,7 +43,7 @@ def _are_prices(value: Any) -> bool:
     )
 
 
-_OPTIONAL = frozenset({"concurrency", "coverage_floor", "judge", "max_cost", "out", "resume", "on_event"})
+_OPTIONAL = frozenset({"concurrency", "coverage_floor", "faults", "judge", "max_cost", "out", "resume", "on_event"})
 _RULES = {
     "suite": _Rule(_are_suites, "a suite's name, the path of its file, a Suite, or a list of these"),
     "trials": _Rule(lambda v: is_whole(v, 1), "a whole number of at least 1"),
@@ -52,6 +54,7 @@ _RULES = {
         _may_be_model, "'scripted', a model's name or Model, an LLMUser, or a callable (task) -> SimulatedUser,"
     ),
     "judge": _Rule(lambda v: _may_be_model(v) or hasattr(v, "ask"), "a model's name or Model, or a Judge,"),
+    "faults": _Rule(lambda v: isinstance(v, ToolFaults), "ToolFaults(...), or None for no faults,"),
     "instructions": _one_of("append", "none"),
     "seed": _Rule(lambda v: isinstance(v, int) and not isinstance(v, bool), "a whole number"),
     "max_cost": _Rule(lambda v: is_finite(v, above=0), "a number of US dollars above 0, or None for no ceiling,"),
@@ -59,6 +62,10 @@ _RULES = {
     "coverage_floor": _Rule(is_share, "a share of the planned trials from 0 to 1, such as 0.95,"),
     "out": _Rule(_is_folder, "the path of a folder"),
     "resume": _Rule(_is_folder, "the path of a run folder"),
+    "approvals": _Rule(
+        lambda v: v in NAMES if isinstance(v, str) else callable(v),
+        "'user', 'approve', 'deny', or a callable (request) -> bool,",
+    ),
     "isolation": _one_of("none", "process"),
     "progress": _one_of("auto", "on", "off"),
     "on_event": _Rule(callable, "a callable (event)"),

@@ -14,6 +14,7 @@ import anyio
 
 from tbadapters.core.abandoned import abandon, threads_of
 from tbadapters.core.agent import AgentAdapter, Approvals, TaskBrief
+from tbadapters.core.approvals import ApprovalPolicy
 from tbadapters.core.attempt import Attempt, Parties, end_reason, fault_record
 from tbadapters.core.context import TrialRef, running
 from tbadapters.core.conversation import conversation_for
@@ -41,6 +42,7 @@ from tbadapters.core.pulse import attempt_name, lost_seconds
 from tbadapters.core.records import AttemptRecord, recordable
 from tbadapters.core.retrying import TryAgain, attempts
 from tbadapters.core.suite import Suite, Task
+from tbadapters.core.tool_faults import FaultySandbox, ToolFaults
 from tbadapters.core.transport import ProviderFaults
 from tbadapters.core.users import SimulatedUser
 
@@ -57,6 +59,7 @@ class TrialPlan:
 
     Attributes:
         paced: Whether model requests are held back where their endpoint refuses some; see ``core.pace``.
+        faults: What is injected into tool calls, or None.
     """
 
     adapter: AgentAdapter
@@ -69,6 +72,8 @@ class TrialPlan:
     seed: int = 0
     prices: Prices = field(default_factory=dict)
     paced: bool = False
+    approvals: ApprovalPolicy = "user"
+    faults: ToolFaults | None = None
 
     def brief(self, task: Task) -> TaskBrief:
         """Return what the agent is told of a task: an opaque id, the policy, the history."""
@@ -167,12 +172,16 @@ async def _opened(plan: TrialPlan, task: Task, trial: TrialRef, number: int, sta
         async with asyncio.timeout(plan.limits.setup_seconds):
             sandbox = await stack.enter_async_context(backend.open(task))
             initial = await sandbox.state()
+            if plan.faults is not None:
+                sandbox = FaultySandbox(sandbox, plan.faults, trial, lambda: backend.open(task))
     with boundary(HarnessFault):
         user = plan.user_of(task)
         part = plan.suite.part_of(task)
         conversation = conversation_for(part.conversation, task, user)
         end_tools = tuple(tool for tool in part.tool_list if tool.ends_turn)
-        parties = Parties(sandbox, initial, backend.grader(task), conversation, user, plan.judge, end_tools)
+        parties = Parties(
+            sandbox, initial, backend.grader(task), conversation, user, plan.judge, end_tools, plan.approvals
+        )
         attempt = Attempt(trial, parties, plan.limits, number=number, prices=plan.prices)
     stack.push_async_callback(attempt.close)  # whatever ends the attempt: no call is under way when the sandbox closes
     return attempt

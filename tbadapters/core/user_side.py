@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import anyio
 
 from tbadapters.core.agent import ApprovalRequest, Ended, Said
+from tbadapters.core.approvals import ApprovalPolicy, decision
 from tbadapters.core.conversation import Conversation, End
 from tbadapters.core.errors import UserFault, boundary
 from tbadapters.core.messages import Message, ModelRequest
@@ -58,15 +59,15 @@ class UserSide:
                 return await self._conversation.next(said)
             raise self._late()
 
-    async def approve(self, call: ApprovalRequest) -> bool:
-        """Say whether the agent may make a tool call.
+    async def approve(self, call: ApprovalRequest, by: ApprovalPolicy = "user") -> bool:
+        """Say whether the agent may make a tool call: the user, or a policy in its place.
 
         Raises:
             UserFault: the simulated user failed, or took too long.
         """
         with self._asked():
             with anyio.move_on_after(self._deadline):
-                return await self._user.approve(call)
+                return await decision(by, self._user, call)
             raise self._late()
 
     def _late(self) -> UserFault:
