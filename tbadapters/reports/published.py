@@ -95,16 +95,17 @@ def published() -> Published:
 def beside(result: RunResult) -> Published | None:
     """Return the published figures if a run may stand beside them, else None.
 
-    It may if it is of all the tasks, with as many trials, without a note that something was not the canonical way, and
-    nearly all of its trials have a verdict.
+    It may if it is of all the tasks, with as many trials, under their policy, without a note that something was not the
+    canonical way, and nearly all of its trials have a verdict.
     """
     found = published()
+    told = result.manifest.get("settings", {}).get("instructions", "append") == "append"
     same = (
         result.suite == SUITE
         and len(result.tasks) == sum(found.tasks.values())
         and result.trials_per_task == found.trials
     )
-    return found if same and not result.notes and result.coverage.sufficient else None
+    return found if same and told and not result.notes and result.coverage.sufficient else None
 
 
 def _model(

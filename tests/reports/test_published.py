@@ -38,6 +38,7 @@ OTHERS = {
     "a task is left out": lambda run: without(run, tasks=1),
     "fewer trials": lambda run: replace(run, trials_per_task=19, records=tuple(r for r in run.records if r.index < 19)),
     "a note": lambda run: replace(run, manifest={"notes": ["Searched by a stand-in: not canonical."]}),
+    "without the policy": lambda run: replace(run, manifest={"settings": {"instructions": "none"}}),
     "too few verdicts": lambda run: without(run, trials=600),
 }
 
