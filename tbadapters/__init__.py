@@ -35,6 +35,7 @@ from tbadapters.core.messages import Message, Usage
 from tbadapters.core.result import RunResult
 from tbadapters.core.run_folder import load_result
 from tbadapters.core.suite import Suite, Task, UserBrief, UserFact
+from tbadapters.core.tool_faults import ToolFaults
 from tbadapters.core.tools import Tool, ToolCall, ToolResult
 from tbadapters.evaluate import compare, evaluate, evaluate_sync
 from tbadapters.suites import load_suite
@@ -72,6 +73,7 @@ __all__ = [
     "Tool",
     "ToolCall",
     "ToolError",
+    "ToolFaults",
     "ToolResult",
     "TrialContext",
     "Usage",

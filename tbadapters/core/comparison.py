@@ -294,14 +294,7 @@ def _corrected(differences: Sequence[Difference | None]) -> list[float | None]:
 
 
 def _difference_dict(found: Difference, corrected: float | None) -> dict[str, Any]:
-    return {
-        "difference": found.value,
-        "interval": None if found.interval is None else list(found.interval),
-        "tasks": found.tasks,
-        "p": None if found.p is None else found.p.value,
-        "p_method": None if found.p is None else found.p.method,
-        "p_corrected": corrected,
-    }
+    return found.to_dict() | {"p_corrected": corrected}
 
 
 def _agent_dict(result: RunResult) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
+from typing import Any
 
 from tbadapters.core.statistics import (
     Interval,
@@ -44,6 +45,16 @@ class Difference:
     interval: Interval | None
     p: PValue | None
     tasks: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the difference as JSON-like data."""
+        return {
+            "difference": self.value,
+            "interval": None if self.interval is None else list(self.interval),
+            "tasks": self.tasks,
+            "p": None if self.p is None else self.p.value,
+            "p_method": None if self.p is None else self.p.method,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from tbadapters.core.records import AttemptRecord
 from tbadapters.core.results_file import result_dict
 from tbadapters.core.statistics import Interval, Tally
 from tbadapters.core.suite import Task
+from tbadapters.core.tool_fault_figures import ToolFaultFigures, tool_fault_figures
 from tbadapters.core.trial_table import dataframe, trial_rows
 
 REPORTS = {".html": "html", ".md": "markdown", ".xml": "junit", ".csv": "trials"}
@@ -264,6 +265,11 @@ class RunResult:
     def frequent_faults(self) -> tuple[FrequentFault, ...]:
         """What ended attempts besides a verdict, or failed them: the agent's errors and limits, and all others'."""
         return frequent_faults((*self.records, *self.faulted))
+
+    @cached_property
+    def tool_faults(self) -> tuple[ToolFaultFigures, ...]:
+        """What the faults that were injected into tool calls did, by kind; empty where none was."""
+        return tool_fault_figures(self.records)
 
     @cached_property
     def failures(self) -> FailureSignature:

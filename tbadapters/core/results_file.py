@@ -41,6 +41,7 @@ def result_dict(result: RunResult) -> dict[str, Any]:
         },
         "failures": result.failures.to_dict(),
         "faults": [fault.to_dict() for fault in result.frequent_faults],
+        "tool_faults": [found.to_dict() for found in result.tool_faults],
         "spent": _spent(result),
         "tasks": [_task(task) for task in result.by_task.values()],
         "trials": trial_dicts(result),

@@ -36,12 +36,14 @@ class ToolResult:
         value: The same as data (JSON-like), where the tool returned data.
         is_error: Whether the text is an error that the agent may recover from.
         changes: The fields that the call changed; None where the sandbox can't tell.
+        fault: The kind of the fault that was injected into the call (``core.tool_faults``), or None.
     """
 
     text: str
     value: Any = None
     is_error: bool = False
     changes: tuple[Change, ...] | None = ()
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,11 @@ class ToolCall:
         """Whether the call changed the backend's state."""
         return bool(self.result.changes)
 
+    @property
+    def executions(self) -> int:
+        """How many times the sandbox executed it: once, unless a fault that was injected had it otherwise."""
+        return {"transient_error": 0, "duplicate_delivery": 2}.get(self.result.fault or "", 1)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the call as JSON-like data."""
         return {
@@ -82,6 +89,7 @@ class ToolCall:
             else [[c.table, c.key, c.column] for c in self.result.changes],
             "actor": self.actor,
             "seconds": round(self.seconds, 6),
+            **({"injected_fault": self.result.fault} if self.result.fault else {}),
         }
 
 

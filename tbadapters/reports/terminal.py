@@ -16,6 +16,7 @@ from tbadapters.core.figures import Amount, Figures
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.result import RunResult, TaskInfo, TaskResult
 from tbadapters.core.suite import Task
+from tbadapters.core.tool_fault_figures import ToolFaultFigures
 from tbadapters.reports.text import (
     UNKNOWN,
     amount,
@@ -84,6 +85,8 @@ def result_parts(result: RunResult) -> list[RenderableType]:
         parts.extend(_failure_parts(result))
     if result.frequent_faults:
         parts.append(_faults_table(result))
+    if result.tool_faults:
+        parts.extend(_tool_faults_parts(result.tool_faults))
     parts.append(_spent(result))
     if result.folder is not None:
         parts.append(Text(f"Run folder: {visible(str(result.folder))}", no_wrap=True, overflow="ignore"))
@@ -167,6 +170,21 @@ def _faults_table(result: RunResult) -> Table:
             fault.owner, str(found.attempts), example, visible(f"{fault.code}: {fault.message}")[:FAULT_WIDTH]
         )
     return table
+
+
+def _tool_faults_parts(figures: Sequence[ToolFaultFigures]) -> list[RenderableType]:
+    columns = ("fault", "calls|", "passed / trials|", "pass@1|", "without|", "95% difference|", "retained|")
+    table = _table("Injected tool faults", *columns, "duplicate effects|")
+    for found in figures:
+        trials = f"{found.passed} / {found.trials}"
+        rates = (percent(found.rate), percent(found.rate_without), points(found.difference.interval))
+        twice = f"{found.duplicates} in {found.trials_with_duplicates} trials" if found.duplicates else "0"
+        shown = found.kind.replace("_", " ")
+        table.add_row(shown, str(found.calls), trials, *rates, percent(found.retained), twice)
+    return [
+        table,
+        Text("Without: trials that met no fault, of the tasks that have both; pass@1 is of these tasks.", "dim"),
+    ]
 
 
 def _spent(result: RunResult) -> Text:
