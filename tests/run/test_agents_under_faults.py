@@ -7,6 +7,7 @@ import pytest
 from anyio import to_thread
 
 from tbadapters import ToolFaults, UsageError, evaluate, load_result, load_suite
+from tbadapters.cli import main
 from tbadapters.core.errors import ResumeMismatch
 from tbadapters.reports.terminal import render
 
@@ -131,3 +132,17 @@ async def test_other_things_are_no_faults(run):
     """Whatever else is given as faults is refused before anything runs."""
     with pytest.raises(UsageError, match=r"ToolFaults\(\.\.\.\)"):
         await run("blind", faults={"slow": 0.1})
+
+
+def test_on_the_command_line(tmp_path, capsys):
+    """The command line injects what ``--faults`` says, shows it, and a resume goes on with it unasked."""
+    base = ["run", f"{TILL}:blind", "--tasks", "1", "--trials", "3", "--progress", "off"]
+    with pytest.raises(SystemExit, match="0"):
+        main([*base, "--suite", str(TILL), "--out", str(tmp_path), "--faults", "late_timeout=0.5,tools=charge,seed=2"])
+    assert "Injected tool faults" in capsys.readouterr().out
+    (folder,) = tmp_path.iterdir()
+    with pytest.raises(SystemExit, match="0"):
+        main(["run", f"{TILL}:blind", "--resume", str(folder), "--progress", "off"])
+    with pytest.raises(SystemExit, match="2"):
+        main([*base, "--suite", str(TILL), "--out", str(tmp_path), "--faults", "late_timeout=often"])
+    assert "late_timeout=often" in capsys.readouterr().err

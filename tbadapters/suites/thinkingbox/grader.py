@@ -81,8 +81,11 @@ class _Replay:
 
     @property
     def changes(self) -> dict[int, tuple[Change, ...]]:
-        """What each call changed."""
-        return {index: step.changes() for index, step in zip(self.indices, self.steps, strict=True)}
+        """What each call changed, in all its executions."""
+        found: dict[int, tuple[Change, ...]] = {}
+        for index, step in zip(self.indices, self.steps, strict=True):
+            found[index] = (*found.get(index, ()), *step.changes())
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +225,7 @@ class ThinkingBoxGrader:
 
     async def _replayed(self, calls: Sequence[ToolCall]) -> _Replay | None:
         """Return the trial's calls replayed, those that reached the sandbox; None where that can't be done."""
-        made = [call for call in calls if call.result.changes is None]
+        made = [call for call in calls if call.result.changes is None for _ in range(call.executions)]
         steps = await self._steps([Call(call.name, call.arguments) for call in made])
         return None if steps is None else _Replay([call.index for call in made], steps)
 
