@@ -165,7 +165,9 @@ def _task(task_id: str, function: TestFunction, scenario: Scenario, agent: Agent
 
 
 def _tags(scenario: Scenario, function: TestFunction) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*scenario.tags, *function.config.tags)))
+    """Return the labels of scenario and test; the domain is a tag by our own name for it."""
+    labels = dict.fromkeys((*scenario.tags, *function.config.tags))
+    return tuple(label for label in labels if not label.startswith("domain:"))
 
 
 def golden_actions(world: Mapping[str, Any]) -> tuple[GoldenAction, ...]:

@@ -1,0 +1,1 @@
+"""The tool server of a bicycle workshop."""
