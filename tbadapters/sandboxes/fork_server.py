@@ -22,6 +22,8 @@ With ``"spawn": true`` the module just runs, prepared in the same way.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
 import gc
 import importlib.util
 import json
@@ -36,9 +38,10 @@ import sys
 import threading
 import traceback
 import types
-from typing import Any, Callable, NoReturn
+from typing import Any, Callable, Iterator, NoReturn
 
 LENGTH = struct.Struct(">I")
+LONGEST_TOKEN = 1000
 Become = Callable[[socket.socket], "Forks | None"]
 
 
@@ -223,7 +226,7 @@ class Forks:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             self.listener.close()
             self.alive.close()
-            if receive(connection) == self.token:
+            if receive(connection, longest=LONGEST_TOKEN) == self.token:
                 forks = self.become(connection)
                 if forks is not None:
                     forks.serve()
@@ -239,10 +242,11 @@ def gone() -> NoReturn:
     os._exit(1)
 
 
-def receive(connection: socket.socket) -> Any:
-    """Return the next frame, None where the connection is closed."""
+def receive(connection: socket.socket, longest: int | None = None) -> Any:
+    """Return the next frame, None where the connection is closed or the frame is too long."""
     head = exactly(connection, LENGTH.size)
-    body = exactly(connection, LENGTH.unpack(head)[0]) if head else None
+    size = LENGTH.unpack(head)[0] if head else 0
+    body = exactly(connection, size) if longest is None or size <= longest else None
     return json.loads(body) if body else None
 
 
@@ -309,7 +313,8 @@ class Program:
             if request is None:
                 return
             try:
-                answer = await getattr(direct, request["do"])(request)
+                with no_longer_than(connection):
+                    answer = await getattr(direct, request["do"])(request)
             except Exception as error:  # noqa: BLE001  (told to whoever asked)
                 answer = {"failed": f"{type(error).__name__}: {error}"}
             if direct.frozen is None:
@@ -325,6 +330,29 @@ class Program:
             asyncio.run(self.caught.function)
         else:
             importlib.import_module("anyio").run(self.caught.function, *self.caught.arguments)
+
+
+@contextlib.contextmanager
+def no_longer_than(connection: socket.socket) -> Iterator[None]:
+    """End this process, whatever it is busy with, when the connection is closed meanwhile: a signal tells."""
+    signal.signal(signal.SIGIO, lambda *_: gone() if closed(connection) else None)
+    fcntl.fcntl(connection, fcntl.F_SETOWN, os.getpid())
+    flags = fcntl.fcntl(connection, fcntl.F_GETFL)
+    fcntl.fcntl(connection, fcntl.F_SETFL, flags | os.O_ASYNC)
+    try:
+        yield
+    finally:
+        fcntl.fcntl(connection, fcntl.F_SETFL, flags)
+
+
+def closed(connection: socket.socket) -> bool:
+    """Say whether the other end of a connection is closed."""
+    try:
+        return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 async def readable(loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:

@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,14 +20,17 @@ import anyio
 
 from tbadapters.core.errors import SandboxFault, SuiteError, UnknownName, boundary
 from tbadapters.core.grading import Grader
+from tbadapters.core.logs import get_logger
 from tbadapters.core.state import State
 from tbadapters.core.suite import Task
 from tbadapters.core.tools import Tool, ToolResult
-from tbadapters.sandboxes.mcp_connection import Connection, data_of, remote, spawned
+from tbadapters.sandboxes.mcp_connection import Connection, data_of, remote, spawned, ungrouped
 from tbadapters.sandboxes.mcp_forks import HELPER, ForkedConnection, ForkedServer, specification
 from tbadapters.sandboxes.mcp_server import Lifecycle, McpServer
 
 __all__ = ["Lifecycle", "McpBackend", "McpSandbox", "McpServer"]
+
+log = get_logger(__name__)
 
 Listing = Mapping[str, Sequence[Tool]]
 ToolsOf = Callable[[Task, Listing], Sequence[Tool]]
@@ -184,23 +187,22 @@ class McpBackend:
                     await self._ended(run)
 
     async def _ended(self, run: _Run) -> None:
-        for forked in run.forked.values():
+        for name, forked in run.forked.items():
             if forked is not None:
-                await self._torn_down(forked)
+                for task in forked.tasks if self.lifecycle.teardown is not None else ():
+                    with suppress(SandboxFault):  # a task's process that died has nothing left to tear down
+                        connection = await forked.fork(task)
+                        await self._tear_down(name, connection)
+                        connection.close()
                 await forked.aclose()
 
-    async def _torn_down(self, forked: ForkedServer[Found]) -> None:
-        """Let the server tear down what each task's init set up; what fails there is gone with its process."""
-        if self.lifecycle.teardown is None:
-            return
-        for task in forked.tasks:
-            with anyio.move_on_after(self.lifecycle.call_seconds):
-                try:
-                    connection = await forked.fork(task)
-                    await connection.call(self.lifecycle.teardown, {})
-                    connection.close()
-                except SandboxFault:
-                    continue
+    async def _tear_down(self, name: str, connection: Connection) -> None:
+        """Let a server tear down what its init set up; what fails there can't undo a verdict."""
+        if self.lifecycle.teardown is not None:
+            try:
+                await self.within(connection, "call_seconds", self.lifecycle.teardown, {})
+            except SandboxFault as fault:
+                log.warning("mcp_server_not_torn_down", server=name, error=str(fault))
 
     @asynccontextmanager
     async def open(self, task: Task) -> AsyncIterator[McpSandbox]:
@@ -228,8 +230,7 @@ class McpBackend:
                 try:
                     yield _Opened(connection, found)
                 finally:
-                    if self.lifecycle.teardown is not None:
-                        await self.within(connection, "call_seconds", self.lifecycle.teardown, {})
+                    await self._tear_down(name, connection)
 
     @asynccontextmanager
     async def _fork(self, name: str, forked: ForkedServer[Found], config: Any) -> AsyncIterator[_Opened]:
@@ -255,18 +256,18 @@ class McpBackend:
         """Open a session with a server that is not called directly."""
         server = self.servers[name]
         if server.url is not None:
-            async with remote(server.url) as session:
+            async with ungrouped(), remote(server.url) as session:
                 yield session
         elif forked is not None:
             connection = await forked.connect()
             try:
-                async with connection.served() as served:
+                async with ungrouped(), connection.served() as served:
                     yield served
             finally:
                 connection.kill()
                 connection.close()
         else:
-            async with spawned(server.command or _command(server), server.env) as session:
+            async with ungrouped(), spawned(server.command or _command(server), server.env) as session:
                 yield session
 
     async def _forked(self, name: str) -> ForkedServer[Found] | None:

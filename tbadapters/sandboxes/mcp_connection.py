@@ -12,9 +12,11 @@ from typing import Any, Protocol, TextIO, cast
 
 import anyio
 import mcp.types as wire
+from anyio import to_thread
 from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.message import SessionMessage
 from pydantic import TypeAdapter
 
@@ -110,6 +112,18 @@ def _refused(error: Exception) -> Answer:
 
 
 @asynccontextmanager
+async def ungrouped() -> AsyncIterator[None]:
+    """Let an error that the client's task groups wrapped pass as it was raised."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        raise error from error.__cause__
+
+
+@asynccontextmanager
 async def spawned(command: Sequence[str], env: Mapping[str, str]) -> AsyncIterator[SessionConnection]:
     """Spawn a server over stdio and end it when the block is left."""
     parameters = StdioServerParameters(command=command[0], args=list(command[1:]), env=dict(env))
@@ -124,7 +138,12 @@ async def spawned(command: Sequence[str], env: Mapping[str, str]) -> AsyncIterat
 @asynccontextmanager
 async def remote(url: str) -> AsyncIterator[SessionConnection]:
     """Open a session at a streamable HTTP endpoint."""
-    async with streamable_http_client(url) as streams, _session(streams[0], streams[1]) as session:
+    client = await to_thread.run_sync(create_mcp_http_client)  # it reads certificates
+    async with (
+        client,
+        streamable_http_client(url, http_client=client) as streams,
+        _session(streams[0], streams[1]) as session,
+    ):
         yield session
 
 
