@@ -81,7 +81,10 @@ class _Values:
         """Read one more text."""
         folded = text.casefold()
         self.text += f"\n{folded}"
-        self.codes |= {code for match in _CODE.finditer(_plain(folded)) for code in (match[0], _compact(match[0]))}
+        for match in _CODE.finditer(_plain(folded)):
+            parts = re.split(r"[-/]", match[0])
+            self.codes |= {match[0], _compact(match[0]), *parts}
+            self.numbers |= {Decimal(part) for part in parts if part.isdecimal()}
         self.compact += "\n" + _JOINED.sub("", _plain(folded))
         self.numbers |= _numbers(text)
         self.dates |= {date for _, dates in _dated(text) for date in dates}

@@ -11,7 +11,7 @@ You are Michael Henderson, an employee at ConsultingGroup. Your e-mail is [m.hen
 Your booking is BKG-29270653. You move your check-in from October 8, 2026 to October 12, 2026.
 Your date of birth is 1987-06-14. The card is 4111 1111 1111 7392 and your telephone number is (305) 847-2931.
 The fee is $1,250.00 or 5%. Your son's pet is called Bella. You have two children. See https://example.com/help.
-The desk opens at 9:30 am. Your office is VDB-Corporate in St. Louis.
+The desk opens at 9:30 am. The course is on November 14-16. Your office is VDB-Corporate in St. Louis.
 """
 
 
@@ -28,6 +28,8 @@ The desk opens at 9:30 am. Your office is VDB-Corporate in St. Louis.
         "Seven three nine two.",
         "It is 305-847-2931.",
         "You can call 3058472931.",
+        "We come on November 14-16, on the 16th at the latest.",
+        "It is 29270653.",
         "The fee of 1250 is fine, so is 1,250 or 1250.00 dollars.",
         "5% is fine.",
         "Bella.",
