@@ -28,6 +28,18 @@ LAUNCH = "import os, sys; [os.dup2(int(sys.argv[n]), n + 2) for n in (1, 2)]; os
 SPECIAL = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40,
            "Home": 36, "End": 35}  # fmt: skip
 
+# What is out of sight has a guessed height until it is scrolled to (content-visibility): nothing stands still at once.
+STILL = """(async () => {
+  const node = document.querySelector(SELECTOR);
+  for (let before = "";;) {
+    node.scrollIntoView({ block: "center" });
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+    const { x, y, width, height } = node.getBoundingClientRect(), now = `${x} ${y}`;
+    if (now === before && node.contains(document.elementFromPoint(x + width / 2, y + height / 2))) return [x + width / 2, y + height / 2];
+    before = now;
+  }
+})()"""
+
 
 def chromium_path() -> str | None:
     """Return where a Chromium is installed, or None."""
@@ -91,13 +103,9 @@ class Browser:
             self.send("Input.dispatchKeyEvent", type="keyUp", **what)
 
     def click(self, selector: str) -> None:
-        """Click in the middle of the first element that a selector finds."""
-        self.run(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center'}})")
-        box = self.run(
-            f"(({{x, y, width, height}}) => [x + width / 2, y + height / 2])"
-            f"(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
-        )
-        where = {"x": box[0], "y": box[1], "button": "left", "clickCount": 1}
+        """Click in the middle of the first element that a selector finds, once it is in sight and lies still."""
+        x, y = self.run(STILL.replace("SELECTOR", json.dumps(selector)))
+        where = {"x": x, "y": y, "button": "left", "clickCount": 1}
         for kind in ("mousePressed", "mouseReleased"):
             self.send("Input.dispatchMouseEvent", type=kind, **where)
 
