@@ -47,6 +47,7 @@ class Outcome:
         line: The line of the file at which it failed.
         source: That line.
         printed: What the test printed.
+        read: The parts of the effects, of whichever server, that the test looked at.
     """
 
     passed: bool
@@ -55,6 +56,7 @@ class Outcome:
     line: int | None = None
     source: str = ""
     printed: str = ""
+    read: frozenset[str] = frozenset()
 
 
 class FunctionRunner:
@@ -265,4 +267,5 @@ def _read(frame: Mapping[str, Any], function: GradingFunction) -> Outcome:
         line=frame.get("line"),
         source=frame.get("source", ""),
         printed=frame["printed"],
+        read=frozenset(frame["read"]),
     )

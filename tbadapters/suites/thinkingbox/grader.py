@@ -25,7 +25,7 @@ from tbadapters.suites.thinkingbox.function_context import context
 from tbadapters.suites.thinkingbox.function_runner import SECONDS, FunctionRunner, Outcome
 from tbadapters.suites.thinkingbox.grading_function import GradingFunction
 from tbadapters.suites.thinkingbox.replaying import Call, RowChange, ServerShapes, Sessions, Step, replayed
-from tbadapters.suites.thinkingbox.states import Comparison, Shapes, at, compare_effects
+from tbadapters.suites.thinkingbox.states import HASHES, Comparison, Shapes, at, compare_effects
 
 log = get_logger(__name__)
 
@@ -95,18 +95,19 @@ class Look:
     Attributes:
         outcome: What came of the test function.
         comparison: How the states differ.
-        by_hash: Whether the test goes by the servers' hash: then it can't pass where the states differ.
         certain: Whether the servers told what counts; else the comparison may count too much.
     """
 
     outcome: Outcome
     comparison: Comparison
-    by_hash: bool
     certain: bool
 
     @property
     def disagreement(self) -> str | None:
-        """How the two contradict each other, or None. A test may fail on equal states: by what was said."""
+        """How the two contradict each other, or None.
+
+        A test may fail on equal states, by what was said; one that went by the hash can't pass on unequal ones.
+        """
         found = self.comparison.found
         ours = f"the comparison by key finds {len(found)} differences" if found else "the comparison by key finds none"
         ours += f", such as this: {sentence_of(found[0].effect)}" if found else "."
@@ -114,7 +115,7 @@ class Look:
             return None
         if not self.comparison.agrees:
             return f"by the servers' hash they are {'equal' if self.comparison.hash_equal else 'unequal'}, {ours}"
-        if self.by_hash and self.outcome.passed and found:
+        if HASHES[1] in self.outcome.read and self.outcome.passed and found:
             return f"the test passes, {ours}"
         return None
 
@@ -166,7 +167,7 @@ class ThinkingBoxGrader:
         init = await self._init() if "init_result" in code else {}
         x = context(self._task, evidence, effects, init)
         outcome = await self._shared.runner.run(self._function, code, x, ask)
-        return Look(outcome, comparison, by_hash="golden_db_hash" in code, certain=shapes is not None)
+        return Look(outcome, comparison, certain=shapes is not None)
 
     async def grade(self, evidence: Evidence) -> Verdict:
         """Return the verdict; see ``core.grading.Grader``.
