@@ -2,7 +2,7 @@
 
 <utc>_<suite>_<agent>_<id>/
   manifest.json   what the run is; a resume with other settings is refused
-  run.db          SQLite in WAL mode: one row an attempt, committed with its transcript before the trial counts
+  run.db          SQLite: one row an attempt, committed with its transcript before the trial counts
 """
 
 from __future__ import annotations
@@ -13,33 +13,23 @@ import secrets
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import aiosqlite
+import anyio
+from anyio import to_thread
 
 from tbadapters.core.errors import ResumeMismatch, UnusableFolder
 from tbadapters.core.locks import folder_lock
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.redaction import redacted, redacted_data
+from tbadapters.core.run_db import ADD, COPY, SCHEMA, DamagedRecords, copy_of, mend, read_all, row_of
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS attempts (
-  task TEXT NOT NULL,
-  trial INTEGER NOT NULL,
-  attempt INTEGER NOT NULL,
-  verdict TEXT CHECK (verdict IN ('passed', 'failed')),
-  end_reason TEXT NOT NULL,
-  record TEXT NOT NULL,
-  PRIMARY KEY (task, trial, attempt)
-) STRICT
-"""
-ALL = "SELECT record FROM attempts ORDER BY task, trial, attempt"
 _UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
-VERDICTS = {True: "passed", False: "failed", None: None}
 
 
 def new_folder(parent: Path, *parts: str) -> Path:
@@ -109,11 +99,14 @@ class Store:
     def __init__(self, folder: Path, database: aiosqlite.Connection) -> None:
         self.folder = folder
         self._database = database
+        self._one_commit = anyio.Lock()
 
     @classmethod
     @asynccontextmanager
     async def open(cls, folder: Path) -> AsyncIterator[Store]:
         """Open a run folder's record of attempts; only one process may.
+
+        A damaged one is mended first: what can be read of it is kept.
 
         Raises:
             UnusableFolder: it can't be written, or another process has it open.
@@ -121,10 +114,12 @@ class Store:
         with folder_lock(folder):
             async with AsyncExitStack() as stack:
                 with _readable(folder):
+                    await to_thread.run_sync(mend, folder / "run.db")
                     database = await stack.enter_async_context(aiosqlite.connect(folder / "run.db"))
                     await database.execute("PRAGMA journal_mode = WAL")
                     await database.execute("PRAGMA synchronous = FULL")
-                    await database.execute(SCHEMA)
+                    for statement in SCHEMA:
+                        await database.execute(statement)
                     await database.commit()
                 yield cls(folder, database)
 
@@ -134,30 +129,30 @@ class Store:
         Raises:
             UnusableFolder: it can't be written (the disk is full), or this attempt was committed before.
         """
-        row = (
-            record.task,
-            record.index,
-            record.attempt,
-            VERDICTS[record.passed],
-            record.end_reason,
-            json.dumps(record.to_dict(), ensure_ascii=False, separators=(",", ":"), default=str),
-        )
+        row = row_of(record.to_dict())
+        async with self._one_commit:
+            await self._commit(row)
+
+    async def _commit(self, row: Sequence[Any]) -> None:
         with _readable(self.folder):
-            await self._database.execute("INSERT INTO attempts VALUES (?, ?, ?, ?, ?, ?)", row)
-            await self._database.commit()
+            try:
+                await self._database.execute(ADD, row)
+                await self._database.execute(COPY, copy_of(row))
+                await self._database.commit()
+            except sqlite3.Error:
+                await self._database.rollback()  # or the next commit would keep half of this one
+                raise
 
     async def records(self) -> list[AttemptRecord]:
         """Return all attempts, by task, trial and attempt."""
-        with _readable(self.folder):
-            async with self._database.execute(ALL) as cursor:
-                return [AttemptRecord.from_dict(json.loads(row[0])) async for row in cursor]
+        return await to_thread.run_sync(read_records, self.folder)
 
 
 def read_records(folder: Path) -> list[AttemptRecord]:
     """Return all attempts of a run folder, which may be open elsewhere.
 
     Raises:
-        UnusableFolder: it has no readable record.
+        UnusableFolder: it has no readable record, or a part of it is damaged.
     """
     path = folder / "run.db"
     if not path.is_file():
@@ -169,15 +164,15 @@ def read_records(folder: Path) -> list[AttemptRecord]:
             if error.sqlite_errorcode & 0xFF not in _UNWRITABLE:
                 raise
             rows = _rows_of_copy(path)
-    return [AttemptRecord.from_dict(json.loads(row[0])) for row in rows]
+    return [AttemptRecord.from_dict(row) for row in rows]
 
 
-def _rows(path: Path) -> list[tuple[str]]:
+def _rows(path: Path) -> list[dict[str, Any]]:
     with closing(sqlite3.connect(path)) as database:
-        return database.execute(ALL).fetchall()
+        return read_all(database)
 
 
-def _rows_of_copy(path: Path) -> list[tuple[str]]:
+def _rows_of_copy(path: Path) -> list[dict[str, Any]]:
     """Read a database that lies where nothing can be written: SQLite wants files beside it even for reading.
 
     The copy has the write-ahead log too, in which the last attempts of a killed run may be.
@@ -193,5 +188,9 @@ def _rows_of_copy(path: Path) -> list[tuple[str]]:
 def _readable(folder: Path) -> Iterator[None]:
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, DamagedRecords, OSError) as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if isinstance(error, DamagedRecords) or code == sqlite3.SQLITE_CORRUPT:
+            mend = "resume the run, which keeps all of it that can be read"
+            raise UnusableFolder(f"{folder / 'run.db'} is damaged ({error}): {mend}.") from error
         raise UnusableFolder(f"{folder / 'run.db'} can't be used: {error}.") from error

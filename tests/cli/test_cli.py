@@ -189,6 +189,7 @@ def test_resume_with_other_settings(called, folder):
 def record_of_nothing(folder):
     with closing(sqlite3.connect(folder / "run.db")) as database, database:
         database.execute("UPDATE attempts SET record = '{}'")
+        database.execute("DELETE FROM copies")
 
 
 def manifest_with(**changes):
