@@ -1,6 +1,8 @@
 """A gate opens where every requirement is met, stays shut where one is not, and says so where too little is known."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -206,3 +208,12 @@ def test_a_requirement_as_data():
     assert (found.scope, found.pattern, found.figure, found.k) == ("tag", "dispute", "pass^k (unbiased)", 5)
     assert (found.sign, found.limit) == (">=", 0.3)
     assert Requirement.parse("task:a:b/1:pass@1>=1").pattern == "a:b/1"
+
+
+def test_the_requirements_of_the_docs_can_be_read():
+    """Every requirement that docs/gates.md shows is one."""
+    text = (Path(__file__).parents[2] / "docs" / "gates.md").read_text(encoding="utf-8")
+    shown = re.findall(r'[`"]([^`"\n]*(?:>=|<=)[^`"\n]+)[`"]', text)
+    assert len(shown) > 15
+    for requirement in shown:
+        assert Requirement.parse(requirement).text == requirement
