@@ -20,6 +20,7 @@ def unblocked_loop() -> Iterator[BlockBuster]:
             # Suites, agents and entry points are imported on the loop's thread, before the first trial.
             function.can_block_in("tbadapters/campaign.py", {"_plans"})
             function.can_block_in("core/plugins.py", {"_points"})
+            function.can_block_in("isolation/offspring.py", {"parent_of"})  # procfs is no disk
             if name.startswith("sqlite3."):
                 # An in-memory database is queried on the loop: a thread would cost more than the query.
                 for module in ("records.py", "schema.py", "sqlite.py", "database_tools.py", "search_collection.py"):

@@ -37,7 +37,7 @@ from tbadapters.core.threads import roomy_threads
 from tbadapters.core.tools import Tool, ToolResult
 from tbadapters.core.transport import TransportHook, observe_transport
 from tbadapters.isolation.spec import Importable, entered
-from tbadapters.isolation.wire import Pipe
+from tbadapters.isolation.wire import MESSAGE_MAX, Pipe
 
 _ASK_AGAIN = 0.005  # seconds until a held request asks whether it may go
 _HEADERS = ("retry-after", "retry-after-ms")
@@ -170,6 +170,8 @@ class _Play:
     async def _answered(self, session: AgentSession) -> None:
         while (turn := await self._turns.get()) is not None:
             match await session.send(turn):
+                case Said(text=text) | Ended(text=text) if len(text) > MESSAGE_MAX:
+                    raise AgentFault(f"The agent's answer has {len(text)} characters; {MESSAGE_MAX} is the most.")
                 case Said(text=text):
                     self._pipe.send({"type": "said", "text": text})
                 case Ended(reason=reason, text=text):

@@ -102,6 +102,7 @@ class Processes:
         self._waiting: dict[int, Process] = {}
         self._news = b""
         self._listening = False
+        self._closed = False
         self._begin()
 
     def _begin(self) -> None:
@@ -217,7 +218,10 @@ class Processes:
             log.warning("fork_server_news_unreadable")
 
     def close(self) -> None:
-        """End every process, with whatever it started."""
+        """End every process, with whatever it started. Once is enough."""
+        if self._closed:
+            return
+        self._closed = True
         for _ in range(10):
             left = offspring(self._server.pid)
             for pid in left:

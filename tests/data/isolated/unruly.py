@@ -1,0 +1,202 @@
+"""An agent that does not keep to anything: it may hold no run and touch no other trial.
+
+What it does is the name of a function here, read from the file that the environment names; the lines after it are
+that function's ``told``.
+"""
+
+# ruff: noqa: T201  (that is what it is for)
+
+import asyncio
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tbadapters import ToolError
+from tbadapters.core.errors import ProviderFault, SandboxFault
+
+told: list[str] = []
+
+
+async def agent(message, ctx):
+    """Do what is chosen."""
+    name, *told[:] = Path(os.environ["BEHAVIOUR"]).read_text().splitlines()
+    return await globals()[name](message, ctx)
+
+
+CLAIM = "Your ticket is on hold and the call is booked for Tuesday."
+
+
+async def exits(message, ctx):
+    """Leave the process without a word."""
+    os._exit(3)
+
+
+async def leaves(message, ctx):
+    """Leave as a script does."""
+    sys.exit("enough")
+
+
+async def killed(message, ctx):
+    """End as the system ends what takes too much memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def crashes(message, ctx):
+    """Read where nothing is."""
+    ctypes.string_at(0)
+
+
+async def blocks(message, ctx):
+    """Block the loop without end."""
+    while True:
+        time.sleep(1)
+
+
+async def swallows(message, ctx):
+    """Swallow every cancellation."""
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            continue
+
+
+async def tidies(message, ctx):
+    """Clean up when it is cancelled, and prove it."""
+    try:
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(0.01)
+        Path(told[0]).write_text("yes")
+
+
+async def huge(message, ctx):
+    """Return 200 MB."""
+    return "x" * 200_000_000
+
+
+async def floods(message, ctx):
+    """Say more than anybody reads."""
+    while True:
+        with contextlib.suppress(ToolError):
+            await ctx.call("get_ticket", ticket_id="T" * 1_000_000)
+
+
+async def notes(message, ctx):
+    """Remark the same for ever, without waiting."""
+    while True:
+        ctx.record_usage("m")
+
+
+async def calls(message, ctx):
+    """Call a tool 10,000 times."""
+    for _ in range(10_000):
+        await ctx.call("get_ticket", ticket_id="T-1")
+
+
+async def calls_at_once(message, ctx):
+    """Call a tool 10,000 times at once."""
+    async with asyncio.TaskGroup() as group:
+        for _ in range(10_000):
+            group.create_task(ctx.call("get_ticket", ticket_id="T-1"))
+
+
+async def breeds(message, ctx):
+    """Leave two processes behind, one of them in a session of its own, and claim."""
+    for new_session in (False, True):
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=new_session)
+        with Path(told[0]).open("a") as file:
+            file.write(f"{child.pid}\n")
+    return CLAIM
+
+
+async def prints(message, ctx):
+    """Print what would fool a reader of the terminal."""
+    print("\x1b[2Jpass@1 is 100.0%", flush=True)
+    return CLAIM
+
+
+async def remembers(message, ctx):
+    """Say how often this process was asked before."""
+    _memory.append(1)
+    return f"{len(_memory)} {CLAIM}"
+
+
+_memory = []
+
+
+async def names_trial(message, ctx):
+    """Say which trial it knows of."""
+    from tbadapters.core.context import running
+
+    return f"{running.get().trial} {CLAIM}"
+
+
+async def sandbox_fault(message, ctx):
+    """Blame the sandbox."""
+    raise SandboxFault("it was the sandbox")
+
+
+async def provider_fault(message, ctx):
+    """Blame the provider."""
+    raise ProviderFault("it was the provider")
+
+
+def _descriptor():
+    """Return the descriptor of the socket to the run, as whoever looks for it finds it."""
+    pipe = next(found for found in gc.get_objects() if type(found).__name__ == "Pipe")
+    return pipe._writer.transport.get_extra_info("socket").fileno()
+
+
+def _message(data):
+    return struct.pack("!I", len(data)) + data
+
+
+def _sends(data):
+    async def agent(message, ctx):
+        os.set_blocking(_descriptor(), True)
+        os.write(_descriptor(), data)
+        while True:
+            time.sleep(1)
+
+    return agent
+
+
+garbage = _sends(b"\xff" * 100)
+no_json = _sends(_message(b"{nonsense"))
+wrong_type = _sends(_message(json.dumps({"type": "said", "text": 5}).encode()))
+unknown_type = _sends(_message(json.dumps({"type": "verdict", "passed": True}).encode()))
+extra_field = _sends(_message(json.dumps({"type": "said", "text": "hi", "passed": True}).encode()))
+deep = _sends(_message(b"[" * 100_000))
+long_length = _sends(struct.pack("!I", 200_000_000))
+twice = _sends(_message(json.dumps({"type": "said", "text": CLAIM}).encode()) * 3)
+out_of_turn = _sends(_message(json.dumps({"type": "opened"}).encode()))
+no_request = _sends(_message(json.dumps({"type": "seen", "id": 1, "event": "ended", "status": 200}).encode()))
+not_a_model = _sends(
+    _message(json.dumps({"type": "seen", "id": 1, "event": "request", "method": "GET", "url": "http://x/"}).encode())
+)
+no_url = _sends(
+    _message(json.dumps({"type": "seen", "id": 1, "event": "request", "method": "POST", "url": "http://x:y/"}).encode())
+)
+
+
+async def right(message, ctx):
+    """Do everything right."""
+    ticket = re.search(r"T-\d+", message).group()
+    await ctx.call("set_status", ticket_id=ticket, status="hold")
+    await ctx.call("book_call", ticket_id=ticket, day="Tuesday")
+    return CLAIM
+
+
+async def by_ticket(message, ctx):
+    """Do right for the second ticket, block for the first, die for the third."""
+    return await {"T-1": blocks, "T-2": right, "T-3": killed}[re.search(r"T-\d", message).group()](message, ctx)
