@@ -37,7 +37,7 @@ from tbadapters.core.threads import roomy_threads
 from tbadapters.core.tools import Tool, ToolResult
 from tbadapters.core.transport import TransportHook, observe_transport
 from tbadapters.isolation.spec import Importable, entered
-from tbadapters.isolation.wire import MESSAGE_MAX, Pipe
+from tbadapters.isolation.wire import MESSAGE_MAX, NOTE_MAX, Pipe
 
 _ASK_AGAIN = 0.005  # seconds until a held request asks whether it may go
 _HEADERS = ("retry-after", "retry-after-ms")
@@ -261,7 +261,7 @@ class InsideAttempt:
 
     def note(self, text: str) -> None:
         """See ``Recorder.note``."""
-        self._pipe.send({"type": "note", "text": text})
+        self._pipe.send({"type": "note", "text": text[:NOTE_MAX]})
 
     def _ended(self, fault: Mapping[str, Any]) -> Fault:
         kinds = {"agent": AgentFault, "provider": ProviderFault}

@@ -18,7 +18,8 @@ from tbadapters.core.errors import AgentFault
 from tbadapters.core.plain import plain
 
 MESSAGE_MAX = 16 * 2**20  # bytes of one message
-ATTEMPT_MAX = 128 * 2**20  # bytes that one attempt's process may send in all
+ATTEMPT_MAX = 64 * 2**20  # bytes that one attempt's process may send in all
+NOTE_MAX = 10_000  # characters of one remark
 LENGTH = struct.Struct("!I")
 
 Count = Annotated[int, Field(ge=0, le=10**12)]
@@ -146,7 +147,7 @@ class Noted(_Message):
     """A remark for the trial's reader."""
 
     type: Literal["note"]
-    text: str
+    text: Annotated[str, Field(max_length=NOTE_MAX)]
 
 
 class Seen(_Message):

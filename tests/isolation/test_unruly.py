@@ -47,7 +47,7 @@ def pids(monkeypatch):
         ("crashes", "SIGSEGV"),
         ("leaves", "SystemExit: enough"),
         ("huge", "200000000 characters"),
-        ("floods", "tool_calls"),
+        ("floods", "more than 64 MiB"),
         ("notes", "model_requests"),
         ("calls", "tool_calls"),
         ("calls_at_once", "tool_calls"),

@@ -7,7 +7,6 @@ that function's ``told``.
 # ruff: noqa: T201  (that is what it is for)
 
 import asyncio
-import contextlib
 import ctypes
 import gc
 import json
@@ -20,7 +19,6 @@ import sys
 import time
 from pathlib import Path
 
-from tbadapters import ToolError
 from tbadapters.core.errors import ProviderFault, SandboxFault
 
 told: list[str] = []
@@ -82,13 +80,6 @@ async def tidies(message, ctx):
 async def huge(message, ctx):
     """Return 200 MB."""
     return "x" * 200_000_000
-
-
-async def floods(message, ctx):
-    """Say more than anybody reads."""
-    while True:
-        with contextlib.suppress(ToolError):
-            await ctx.call("get_ticket", ticket_id="T" * 1_000_000)
 
 
 async def notes(message, ctx):
@@ -162,9 +153,15 @@ def _message(data):
 
 
 def _sends(data):
+    return _sends_each([data])
+
+
+def _sends_each(pieces):
     async def agent(message, ctx):
         os.set_blocking(_descriptor(), True)
-        os.write(_descriptor(), data)
+        for piece in pieces:
+            with open(os.dup(_descriptor()), "wb") as pipe:  # noqa: PTH123  (it has no path)
+                pipe.write(piece)
         while True:
             time.sleep(1)
 
@@ -200,3 +197,7 @@ async def right(message, ctx):
 async def by_ticket(message, ctx):
     """Do right for the second ticket, block for the first, die for the third."""
     return await {"T-1": blocks, "T-2": right, "T-3": killed}[re.search(r"T-\d", message).group()](message, ctx)
+
+
+_ASKED = {"type": "seen", "event": "request", "method": "POST", "url": "http://x/v1/messages", "body": "x" * 15_000_000}
+floods = _sends_each([_message(json.dumps({**_ASKED, "id": number}).encode()) for number in range(5)])
