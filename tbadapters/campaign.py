@@ -34,6 +34,7 @@ from tbadapters.core.runner import Control, Run, Runner, folders_of
 from tbadapters.core.sandbox import running
 from tbadapters.core.store import Store, check_resume, new_folder, read_manifest, write_manifest
 from tbadapters.core.suite import Suite
+from tbadapters.core.tampering import mended_changes
 from tbadapters.core.tool_faults import ToolFaults
 from tbadapters.core.trial import TrialPlan
 from tbadapters.core.user_choice import UserOf, chosen_user
@@ -82,6 +83,7 @@ class Campaign:
     control: Control = field(default_factory=Control)
 
     def __post_init__(self) -> None:
+        self._manifests: dict[Path, dict[str, Any]] = {}  # of the run folders, as they were when the run began
         check_options(vars(self))
         self._user, self._judge = chosen_user(self.user), chosen_judge(self.judge)
 
@@ -110,6 +112,8 @@ class Campaign:
             try:
                 async with _processes_of(runs):
                     await runner.run(runs)
+                if self.isolation == "process":
+                    await self._unchanged(runs)
             except BaseException as error:
                 await self._salvaged(runs)
                 if isinstance(error, Exception) and not isinstance(error, TbAdaptersError):
@@ -171,6 +175,7 @@ class Campaign:
             await to_thread.run_sync(keep_stop_reason, folder, None)
             with undamaged(folder):
                 records = await store.records()
+            self._manifests[folder] = await to_thread.run_sync(read_manifest, folder)
             yield Run(shown, plan, self.trials, store, records)
 
     def _folder(self, name: str | None, plan: TrialPlan) -> tuple[str, Path]:
@@ -199,6 +204,19 @@ class Campaign:
         basis = f"a typical trial with {', '.join(models)}" if models else "the agent's model is not known beforehand"
         return RunPlanned(run.name, run.plan.suite.name, len(run.plan.suite.tasks), planned, done, cost, basis)
 
+    async def _unchanged(self, runs: Sequence[Run]) -> None:
+        """Look whether only the run itself wrote its folders.
+
+        Raises:
+            RunStopped: somebody else did.
+        """
+        for run in runs:
+            folder = run.store.folder
+            changes = await to_thread.run_sync(mended_changes, folder, self._manifests[folder], run.records)
+            if changes:
+                self.control.stop(changes)
+                raise RunStopped(changes)
+
     async def _salvaged(self, runs: Sequence[Run]) -> None:
         """Write what there is beside the records; the error that ended the run is what is told, whatever fails here."""
         with CancelScope(shield=True):
@@ -214,7 +232,7 @@ class Campaign:
         def write() -> RunResult:
             folder = run.store.folder
             keep_stop_reason(folder, self.control.reason)
-            result = result_of(folder, read_manifest(folder), run.records, stopped=self.control.reason)
+            result = result_of(folder, self._manifests[folder], run.records, stopped=self.control.reason)
             write_run(result, folder)
             return result
 
