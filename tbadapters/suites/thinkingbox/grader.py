@@ -8,30 +8,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import anyio
 from anyio import to_thread
 
-from tbadapters.core.errors import Fault, GraderFault, SandboxFault
+from tbadapters.core.errors import GraderFault, SandboxFault
 from tbadapters.core.grading import Evidence, Verdict
-from tbadapters.core.logs import get_logger
-from tbadapters.core.state import Difference, Effect
 from tbadapters.core.state_grader import sentence_of
 from tbadapters.core.suite import Task
-from tbadapters.core.tools import Change, ToolCall
+from tbadapters.core.tools import ToolCall
+from tbadapters.suites.thinkingbox.causes import Causes, Explained
 from tbadapters.suites.thinkingbox.function_context import context
 from tbadapters.suites.thinkingbox.function_runner import SECONDS, FunctionRunner, Outcome
 from tbadapters.suites.thinkingbox.grading_function import GradingFunction
-from tbadapters.suites.thinkingbox.replaying import Call, RowChange, ServerShapes, Sessions, Step, replayed
-from tbadapters.suites.thinkingbox.states import HASHES, Comparison, Shapes, at, compare_effects
-
-log = get_logger(__name__)
+from tbadapters.suites.thinkingbox.replaying import Call, ServerShapes, Sessions
+from tbadapters.suites.thinkingbox.states import HASHES, Comparison, Shapes, compare_effects
 
 GOLDEN = "golden"
 """The name of the one end state that a task of the benchmark allows."""
-_REPLAY_SECONDS = 20.0
 _MESSAGE = 2000  # characters of a failed assertion that are kept
 
 
@@ -61,31 +56,6 @@ class ThinkingBoxGraders:
         """End the tests' process when the block is left."""
         async with self.runner.running():
             yield
-
-
-@dataclass(frozen=True, slots=True)
-class _Replay:
-    """Replayed calls, with their indices."""
-
-    indices: Sequence[int]
-    steps: Sequence[Step]
-
-    def last_touching(self, table: str, key: str, path: Sequence[str | int]) -> tuple[int, RowChange] | None:
-        """Return the last call that changed the value at a place of a row, and how it changed the row."""
-        found = None
-        for index, step in zip(self.indices, self.steps, strict=True):
-            for row in step.rows:
-                if (row.table, row.key) == (table, key) and row.touches(path):
-                    found = index, row
-        return found
-
-    @property
-    def changes(self) -> dict[int, tuple[Change, ...]]:
-        """What each call changed, in all its executions."""
-        found: dict[int, tuple[Change, ...]] = {}
-        for index, step in zip(self.indices, self.steps, strict=True):
-            found[index] = (*found.get(index, ()), *step.changes())
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +105,7 @@ class ThinkingBoxGrader:
         self._function = function
         self._sessions = sessions
         self._shared = shared
-        self._golden: _Replay | None = None
+        self._causes = Causes(task, sessions, self.golden_calls, shared.shapes)
         self._init_results: Mapping[str, Any] | None = None
 
     @property
@@ -211,11 +181,16 @@ class ThinkingBoxGrader:
     # -- why it failed ------------------------------------------------------------------------------------------
 
     async def _failed(self, evidence: Evidence, comparison: Comparison, outcome: Outcome) -> Verdict:
-        done = await self._replayed(evidence.tool_calls)
-        golden = await self._golden_replay() if comparison.found else None
-        effects = tuple(self._attributed(one, comparison, done, golden) for one in comparison.found)
-        reasons = (self._reason(outcome, bool(effects)), *(sentence_of(effect) for effect in effects))
-        return Verdict(False, 0.0, effects, reasons, GOLDEN, done.changes if done else {})
+        why = await self._causes.of(evidence.tool_calls, comparison)
+        reasons = (self._reason(outcome, bool(why.effects)), *(sentence_of(effect) for effect in why.effects))
+        return Verdict(False, 0.0, why.effects, reasons, GOLDEN, why.changes)
+
+    async def explained(self, calls: Sequence[ToolCall]) -> Explained | None:
+        """Return why a trial failed of which only the calls are known: what they leave in a fresh session, compared.
+
+        None where they can't be replayed.
+        """
+        return await self._causes.of_calls(calls)
 
     def _reason(self, outcome: Outcome, explained: bool) -> str:
         """Return what the test said; only its first line where the effects say the rest."""
@@ -223,56 +198,3 @@ class ThinkingBoxGrader:
         message = message.partition("\n")[0] if explained else message
         place = f"{self._function.file.name}, line {outcome.line}" if outcome.line else self._function.file.name
         return f"The test failed ({place}): {message[:_MESSAGE] or outcome.source}"
-
-    async def _replayed(self, calls: Sequence[ToolCall]) -> _Replay | None:
-        """Return the trial's calls replayed, those that reached the sandbox; None where that can't be done."""
-        made = [call for call in calls if call.result.changes is None for _ in range(call.executions)]
-        steps = await self._steps([Call(call.name, call.arguments) for call in made])
-        return None if steps is None else _Replay([call.index for call in made], steps)
-
-    async def _golden_replay(self) -> _Replay | None:
-        if self._golden is None:
-            steps = await self._steps(self.golden_calls)
-            self._golden = None if steps is None else _Replay(range(len(steps)), steps)
-        return self._golden
-
-    async def _steps(self, calls: Sequence[Call]) -> list[Step] | None:
-        """Replay calls in a fresh session; the verdict stands without it, so what fails here is only said in the log."""
-        if not calls:
-            return []
-        try:
-            with anyio.fail_after(_REPLAY_SECONDS):
-                async with self._sessions.open(self._task) as session:
-                    return await replayed(session, calls, await self.shapes())
-        except (Fault, TimeoutError) as error:
-            log.warning("causes_unknown", task=self._task.id, error=str(error))
-            return None
-
-    def _attributed(
-        self, difference: Difference, comparison: Comparison, done: _Replay | None, golden: _Replay | None
-    ) -> Effect:
-        """Return the effect with the call that did it, and the golden call whose effect is missing or wrong."""
-        effect = difference.effect
-        path = _path(effect, comparison)
-        if done and effect.kind != "missing":
-            cause = done.last_touching(effect.table, effect.key, path)
-            # Only where the replay left what the trial left: a call may have gone otherwise the second time.
-            if cause and _leaves(cause[1], path, effect.final):
-                effect = replace(effect, caused_by=cause[0])
-        if golden and effect.kind != "unexpected":
-            right = golden.last_touching(effect.table, difference.expected_key, path)
-            effect = replace(effect, golden=right[0] if right else None)
-        return effect
-
-
-def _path(effect: Effect, comparison: Comparison) -> tuple[str | int, ...]:
-    """Return where in its row an effect lies; nowhere in particular for a whole row."""
-    if effect.column is None:
-        return ()
-    return comparison.paths.get((effect.table, effect.key, effect.column), (effect.column,))
-
-
-def _leaves(change: RowChange, path: Sequence[str | int], final: Any) -> bool:
-    if not path:
-        return (change.after is None) == (final is None)
-    return bool(at(change.after, path) == final)
