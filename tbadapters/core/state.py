@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tbadapters.core.matching import View, compared, created_rows, match_created, own_names, unlike
+from tbadapters.core.tools import Change
 
 Scalar = str | int | float | bool | None
 Row = Mapping[str, Any]
@@ -107,6 +108,23 @@ def compare(
         rules: table -> how it is compared; a table without rules is compared by key, all columns.
     """
     return tuple(difference.effect for difference in differences(initial, final, expected, rules))
+
+
+def changes(before: State, after: State) -> tuple[Change, ...]:
+    """Return the fields that differ between a backend's records at two times; a row that came or went is one change."""
+    found: list[Change] = []
+    for name in dict.fromkeys([*before.tables, *after.tables]):
+        old_rows, rows = before.tables.get(name, {}), after.tables.get(name, {})
+        if rows == old_rows:
+            continue
+        for key in dict.fromkeys([*old_rows, *rows]):
+            old, new = old_rows.get(key), rows.get(key)
+            if old is None or new is None:
+                found.append(Change(name, key, None))
+            else:
+                columns = dict.fromkeys([*old, *new])
+                found += [Change(name, key, column) for column in columns if new.get(column) != old.get(column)]
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import anyio
@@ -21,7 +22,8 @@ import anyio
 from tbadapters.core.errors import SandboxFault, SuiteError, UnknownName, boundary
 from tbadapters.core.grading import Grader
 from tbadapters.core.logs import get_logger
-from tbadapters.core.state import State
+from tbadapters.core.state import State, TableRules, changes
+from tbadapters.core.state_grader import StateGrader
 from tbadapters.core.suite import Task
 from tbadapters.core.tools import Tool, ToolResult
 from tbadapters.sandboxes.mcp_connection import Connection, data_of, remote, spawned, ungrouped
@@ -74,6 +76,7 @@ class McpSandbox:
         self._tools = {tool.name: tool for tool in tools}
         self._at = at
         self._touched = False
+        self._seen: State | None = None
         self.init_results = {name: server.found.init for name, server in servers.items()}
 
     @property
@@ -82,16 +85,19 @@ class McpSandbox:
         return list(self._tools.values())
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """Call a tool; see ``core.sandbox.Sandbox``. What it changed can't be told.
+        """Call a tool; see ``core.sandbox.Sandbox``. What it changed is told by a backend that watches.
 
         Raises:
             SandboxFault: the server is gone, or did not answer in time.
         """
         if name not in self._tools or name not in self._at or self._backend.lifecycle.is_reserved(name):
             return ToolResult(f"There is no tool {name!r}.", is_error=True, changes=())
+        before = await self.state() if self._backend.watch and self._seen is None else self._seen
         self._touched = True
         answer = await self._backend.within(self._servers[self._at[name]].connection, "call_seconds", name, arguments)
-        return ToolResult(answer.text, data_of(answer), answer.is_error, None)
+        self._seen = await self.state() if before is not None else None
+        changed = changes(before, self._seen) if before is not None and self._seen is not None else None
+        return ToolResult(answer.text, data_of(answer), answer.is_error, changed)
 
     async def effects(self) -> Mapping[str, Any]:
         """Return what each server reports of its records now, as data; empty where none can.
@@ -145,7 +151,10 @@ class McpBackend:
 
     Args:
         servers: The servers by the names that tasks' worlds use.
-        grader_of: Returns the grader of a task.
+        grader_of: Returns the grader of a task; None for the grader of state, by the tasks' end states and ``rules``.
+        rules: How the grader of state compares each table.
+        watch: Whether each call is followed by a look at the records, so that its result tells what it changed; None to
+            watch for the grader of state.
         lifecycle: The reserved tools and the deadlines.
         tools_of: Which of the servers' tools, and as what, a task's agent gets; None for all of them.
         state_of: Reads the rows in what the servers report; ``State.raw`` should be what it is given.
@@ -155,7 +164,9 @@ class McpBackend:
         self,
         servers: Mapping[str, McpServer],
         *,
-        grader_of: Callable[[Task], Grader],
+        grader_of: Callable[[Task], Grader] | None = None,
+        rules: Mapping[str, TableRules] = MappingProxyType({}),
+        watch: bool | None = None,
         lifecycle: Lifecycle = RESERVED,
         tools_of: ToolsOf | None = None,
         state_of: StateOf = tables_of,
@@ -163,13 +174,15 @@ class McpBackend:
         self.servers = servers
         self.lifecycle = lifecycle
         self.state_of = state_of
+        self.rules = rules
+        self.watch = watch if watch is not None else grader_of is None
         self._grader_of = grader_of
         self._tools_of = tools_of
         self._run: _Run | None = None
 
     def grader(self, task: Task) -> Grader:
         """Return the grader of a task."""
-        return self._grader_of(task)
+        return self._grader_of(task) if self._grader_of else StateGrader(task, self.open, self.rules)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -11,7 +11,6 @@ from typing import Any
 from tbadapters.core.errors import SuiteError
 from tbadapters.core.keys import key_text
 from tbadapters.core.state import State, TableRules
-from tbadapters.core.tools import Change
 
 COUNTERS = "_tbadapters_counters"
 _COUNTER_TABLE = f"CREATE TABLE {COUNTERS} (prefix TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID"
@@ -201,22 +200,6 @@ def insert_sql(table: Table, columns: Iterable[str]) -> str:
         return f"INSERT INTO {quoted(table.name)} DEFAULT VALUES RETURNING {key}"  # noqa: S608  identifiers are quoted
     listed, marks = ", ".join(map(quoted, names)), ", ".join("?" * len(names))
     return f"INSERT INTO {quoted(table.name)} ({listed}) VALUES ({marks}) RETURNING {key}"  # noqa: S608  identifiers are quoted
-
-
-def changes(before: State, after: State) -> tuple[Change, ...]:
-    """Return the fields that differ between two dumps of one database; a row that came or went is one change."""
-    found: list[Change] = []
-    for name, rows in after.tables.items():
-        old_rows = before.tables[name]
-        if rows == old_rows:
-            continue
-        for key in [*old_rows, *(k for k in rows if k not in old_rows)]:
-            old, new = old_rows.get(key), rows.get(key)
-            if old is None or new is None:
-                found.append(Change(name, key, None))
-            else:
-                found += [Change(name, key, column) for column in new if new[column] != old[column]]
-    return tuple(found)
 
 
 def _read_table(connection: sqlite3.Connection, name: str) -> Table:

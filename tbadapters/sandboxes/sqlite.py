@@ -17,13 +17,13 @@ from typing import Any
 
 from tbadapters.core.errors import SandboxFault, SuiteError, ToolError, boundary
 from tbadapters.core.grading import EndState, Grader, Outcome
-from tbadapters.core.state import State, TableRules
+from tbadapters.core.state import State, TableRules, changes
 from tbadapters.core.state_grader import StateGrader
 from tbadapters.core.suite import Suite, Task
 from tbadapters.core.tools import Change, Tool, ToolResult
 from tbadapters.sandboxes.database_tools import DatabaseTool, reads, writes
 from tbadapters.sandboxes.records import Records
-from tbadapters.sandboxes.schema import Image, RepeatedKey, Schema, changes
+from tbadapters.sandboxes.schema import Image, RepeatedKey, Schema
 
 __all__ = ["DatabaseTool", "Records", "SqliteBackend", "SqliteSandbox", "reads", "sqlite_suite", "writes"]
 
