@@ -33,7 +33,7 @@ from tbadapters.core.state import State
 from tbadapters.core.thread_door import ThreadDoor
 from tbadapters.core.tool_arguments import invalid_arguments
 from tbadapters.core.tool_faults import TOLD
-from tbadapters.core.tools import Change, Tool, ToolCall, ToolResult
+from tbadapters.core.tools import Tool, ToolCall, ToolResult
 from tbadapters.core.user_side import UserSide
 from tbadapters.core.users import SimulatedUser
 
@@ -310,7 +310,7 @@ class Attempt:
                 said = tuple(self._transcript)
                 evidence = Evidence(self._parties.initial, final, tuple(self._calls), messages, judge, said)
                 verdict = await self._parties.grader.grade(evidence)
-                self._calls = [_with_changes(call, verdict.changes) for call in self._calls]
+                self._calls = [call.with_changes(verdict.changes) for call in self._calls]
                 if self.fault is None or verdict.passed is None:
                     return verdict
                 return replace(verdict, passed=False, reward=0.0, reasons=(*verdict.reasons, str(self.fault)))
@@ -343,13 +343,6 @@ class Attempt:
             abandoned=abandoned,
         )
         return recordable(record)
-
-
-def _with_changes(call: ToolCall, found: Mapping[int, tuple[Change, ...]]) -> ToolCall:
-    """Return the call with what the grader found that it changed, where the sandbox could not tell."""
-    if call.result.changes is not None or call.index not in found:
-        return call
-    return replace(call, result=replace(call.result, changes=found[call.index]))
 
 
 def _late() -> AgentFault:

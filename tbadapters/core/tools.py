@@ -76,6 +76,12 @@ class ToolCall:
         """How many times the sandbox executed it: once, unless a fault that was injected had it otherwise."""
         return {"transient_error": 0, "duplicate_delivery": 2}.get(self.result.fault or "", 1)
 
+    def with_changes(self, found: Mapping[int, tuple[Change, ...]]) -> ToolCall:
+        """Return the call with what was found that it changed, by the calls' indices, where the sandbox can't tell."""
+        if self.result.changes is not None or self.index not in found:
+            return self
+        return replace(self, result=replace(self.result, changes=found[self.index]))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the call as JSON-like data."""
         return {
