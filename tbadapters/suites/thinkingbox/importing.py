@@ -16,6 +16,7 @@ from typing import Any, cast
 import anyio
 from anyio import to_thread
 from pydantic import ValidationError
+from yaml import YAMLError
 
 from tbadapters.core.cost import NO_PRICES, Prices, price_table_version
 from tbadapters.core.errors import UsageError
@@ -26,7 +27,7 @@ from tbadapters.core.state_grader import sentence_of
 from tbadapters.core.store import Store, new_folder, write_manifest
 from tbadapters.core.suite import Suite
 from tbadapters.suites.thinkingbox.building import DOMAINS, NAME, TestFunctions, build_tasks
-from tbadapters.suites.thinkingbox.files import DataFolder
+from tbadapters.suites.thinkingbox.files import DataFolder, read_yaml
 from tbadapters.suites.thinkingbox.grader import GOLDEN, ThinkingBoxGrader
 from tbadapters.suites.thinkingbox.rows import Row, Trial, record_of
 
@@ -259,6 +260,18 @@ def _domain(file: str) -> str:
     return next(known, Path(file).stem)
 
 
+def tests_with(data: Path, uids: Sequence[str]) -> list[str] | None:
+    """Return which tests of a checkout a suite is loaded with that has all of these: None for the published ones.
+
+    Raises:
+        UsageError: the checkout is none, or has no such test.
+    """
+    folder = DataFolder.of(data)
+    functions = TestFunctions(folder)
+    published = {function.uid for function in functions.of(folder.listed(None))}
+    return None if published.issuperset(uids) else [function.uid for function in functions.of(uids)]
+
+
 def known_tests(data: Path, uids: Sequence[str]) -> dict[str, TaskInfo]:
     """Return what a checkout tells of tests, by uid: their tasks' ids as in a run of ours, tags and golden calls.
 
@@ -271,12 +284,23 @@ def known_tests(data: Path, uids: Sequence[str]) -> dict[str, TaskInfo]:
         SuiteError: its data is not as it should be.
     """
     folder = DataFolder.of(data)
-    functions = TestFunctions(folder)
-    listed = functions.of(folder.listed(None))
-    if not {function.uid for function in listed}.issuperset(uids):
-        listed = functions.of(uids)
-    built, _ = build_tasks(folder, listed, folder.agent("think"))
+    functions = TestFunctions(folder).of(folder.listed(tests_with(data, uids)))
+    built, _ = build_tasks(folder, functions, folder.agent("think"))
     return {one.function.uid: TaskInfo.of(one.task) for one in built if one.function.uid in set(uids)}
+
+
+def model_of(file: Path) -> str | None:
+    """Return the agent model's name as the reference keeps it beside its rows (``<stem>_run_metadata.yaml``), or None.
+
+    Nothing else of that file is read into anything: it holds the run's keys in clear.
+    """
+    try:
+        told = read_yaml(file.with_name(f"{file.stem}_run_metadata.yaml").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, YAMLError):
+        return None
+    for name in ("setup_config", "orchestrator", "agent_model", "deployment"):
+        told = told.get(name) if isinstance(told, Mapping) else None
+    return told if isinstance(told, str) else None
 
 
 def explainer(suite: Suite) -> Explain:

@@ -1,0 +1,64 @@
+"""Commands that take in what other harnesses wrote: ``import-thinkingbox``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tbadapters.cli.app import app
+from tbadapters.cli.options import OutOption, PriceOption, prices_of
+from tbadapters.core.errors import UsageError
+from tbadapters.core.event_loop import run_to_end
+from tbadapters.core.run_folder import load_result
+from tbadapters.core.sandbox import running
+
+DEFAULT_OUT = Path("runs")
+
+
+@app.command("import-thinkingbox")
+def import_thinkingbox(
+    file: Annotated[Path, typer.Argument(metavar="file.jsonl", help="Rows written by `tb infer`.")],
+    data: Annotated[
+        Path | None, typer.Option(help="A checkout of thinkingbox-data, for the tasks' tags and golden calls.")
+    ] = None,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Replay failed trials on the checkout's servers for effects and causes.")
+    ] = False,
+    name: Annotated[str | None, typer.Option(help="What tables call the agent (default: the file's name).")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="The agent's model, for its price (default: what is said beside the file).")
+    ] = None,
+    price: PriceOption = None,
+    out: OutOption = None,
+) -> None:
+    """Turn rows of the reference harness into a run folder, so that they get the same figures."""
+    from tbadapters.reports.files import write_run
+    from tbadapters.suites.thinkingbox import importing, load
+
+    if replay and data is None:
+        raise UsageError("--replay needs the tool servers: name the checkout of thinkingbox-data by --data, too.")
+    results = importing.Results.of(file)
+    known = {} if data is None else importing.known_tests(data, results.uids)
+    suite = load(data=data, tests=importing.tests_with(data, results.uids)) if replay and data else None
+
+    async def written() -> Path:
+        rows = importing.Import(
+            results=results,
+            name=name or file.stem,
+            model=model or importing.model_of(file) or "unknown model",
+            prices=prices_of(price),
+            known=known,
+            explain=importing.explainer(suite) if suite else None,
+        )
+        if suite is None:
+            return await rows.into(out or DEFAULT_OUT)
+        async with running(suite.backend):
+            return await rows.into(out or DEFAULT_OUT)
+
+    folder = run_to_end(written())
+    result = load_result(folder)
+    write_run(result, folder)
+    typer.echo(str(result))
+    typer.echo(f"Run folder: {folder}")
