@@ -26,7 +26,7 @@ from tbadapters.core.state import State, TableRules, changes
 from tbadapters.core.state_grader import StateGrader
 from tbadapters.core.suite import Task
 from tbadapters.core.tools import Tool, ToolResult
-from tbadapters.sandboxes.mcp_connection import Connection, data_of, remote, spawned, ungrouped
+from tbadapters.sandboxes.mcp_connection import Connection, data_of, held, remote, spawned
 from tbadapters.sandboxes.mcp_forks import HELPER, ForkedConnection, ForkedServer, specification
 from tbadapters.sandboxes.mcp_server import Lifecycle, McpServer
 
@@ -269,18 +269,18 @@ class McpBackend:
         """Open a session with a server that is not called directly."""
         server = self.servers[name]
         if server.url is not None:
-            async with ungrouped(), remote(server.url) as session:
+            async with held(remote(server.url)) as session:
                 yield session
         elif forked is not None:
             connection = await forked.connect()
             try:
-                async with ungrouped(), connection.served() as served:
+                async with connection.served() as served:
                     yield served
             finally:
                 connection.kill()
                 connection.close()
         else:
-            async with ungrouped(), spawned(server.command or _command(server), server.env) as session:
+            async with held(spawned(server.command or _command(server), server.env)) as session:
                 yield session
 
     async def _forked(self, name: str) -> ForkedServer[Found] | None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TextIO, cast
 
@@ -21,6 +21,9 @@ from mcp.shared.message import SessionMessage
 from pydantic import TypeAdapter
 
 from tbadapters.core.errors import SandboxFault, describe
+from tbadapters.core.logs import get_logger
+
+log = get_logger(__name__)
 
 CONNECTION_CLOSED = -32000  # JSON-RPC: what the client's session answers when the server is gone
 _parsed = TypeAdapter[Any](wire.JSONRPCMessage).validate_json  # a model in mcp 1.x, a union in 2.x
@@ -112,15 +115,42 @@ def _refused(error: Exception) -> Answer:
 
 
 @asynccontextmanager
-async def ungrouped() -> AsyncIterator[None]:
-    """Let an error that the client's task groups wrapped pass as it was raised."""
+async def held(session: AbstractAsyncContextManager[SessionConnection]) -> AsyncIterator[SessionConnection]:
+    """Hold a session open in a task of its own.
+
+    The client's task groups must be left in the task that entered them, before anything that it entered later; whoever
+    opens a sandbox and closes it inside a deadline can't promise that.
+    """
+    opened: asyncio.Future[SessionConnection] = asyncio.get_running_loop().create_future()
+    done = asyncio.Event()
+
+    async def hold() -> None:
+        async with session as connection:
+            opened.set_result(connection)
+            await done.wait()
+
+    holding = asyncio.create_task(hold())  # noqa: TID251  (awaited below; a task group would have to be left in order, too)
+    either: set[asyncio.Future[Any]] = {holding, opened}
     try:
-        yield
-    except BaseExceptionGroup as group:
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-            error = error.exceptions[0]
-        raise error from error.__cause__
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not opened.done():
+            raise SandboxFault(f"No session could be opened: {_reason(holding)}", code="not_started")
+        yield opened.result()
+    finally:
+        done.set()
+        if not opened.done():
+            holding.cancel()
+        await asyncio.wait({holding})
+        if not holding.cancelled() and holding.exception() is not None:
+            log.debug("mcp_session_ended_badly", error=_reason(holding))
+
+
+def _reason(ended: asyncio.Task[None]) -> str:
+    """Return what ended a task, without the groups that the client's task groups wrapped it in."""
+    error = ended.exception()
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return describe(error) if error is not None else "it ended"
 
 
 @asynccontextmanager

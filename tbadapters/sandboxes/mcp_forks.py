@@ -26,7 +26,7 @@ from mcp.client.stdio import get_default_environment
 
 from tbadapters.core.errors import SandboxFault
 from tbadapters.core.logs import get_logger
-from tbadapters.sandboxes.mcp_connection import Answer, Connection, over_socket
+from tbadapters.sandboxes.mcp_connection import Answer, Connection, held, over_socket
 from tbadapters.sandboxes.mcp_server import McpServer
 
 log = get_logger(__name__)
@@ -102,7 +102,7 @@ class ForkedConnection:
         if self.mode == "direct":
             yield self
             return
-        async with over_socket(self._reader, self._writer) as session:
+        async with held(over_socket(self._reader, self._writer)) as session:
             yield session
 
     def _send(self, frame: Any) -> None:
