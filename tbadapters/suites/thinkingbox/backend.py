@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+from anyio import to_thread
 
 from tbadapters.core.errors import UsageError
 from tbadapters.core.suite import Task
@@ -34,6 +35,7 @@ from tbadapters.suites.thinkingbox.states import SERVER_PROBES
 from tbadapters.suites.thinkingbox.tools import chosen_tools
 
 GOLDEN_CACHE = Path(__file__).with_name("golden_cache.py")
+LISTING = 1  # what a kept listing of tools holds; another number, and it is asked for again
 _SEARCHING = "TYPESENSE"  # how the variables of a server begin that searches
 
 
@@ -96,7 +98,7 @@ class Servers:
         It is called without a loop or from inside of one, so the server is asked on a loop of its own.
         """
         server = self.server(name, {})
-        content = json.dumps([asdict(server) | {"options": {}}, self.digest], sort_keys=True, default=str)
+        content = json.dumps([LISTING, asdict(server) | {"options": {}}, self.digest], sort_keys=True, default=str)
         key = hashlib.sha256(content.encode()).hexdigest()[:24]
         kept = kept_listing(key)
         if kept is not None:
@@ -179,11 +181,8 @@ class ThinkingBoxBackend:
         async with AsyncExitStack() as stack:
             searching = self._search is not None and any(self._servers.searches(name) for name in names)
             options = await stack.enter_async_context(self._search.running()) if self._search and searching else {}
-            backend = McpBackend(
-                {name: self._servers.server(name, options) for name in names},
-                grader_of=self.grader,
-                tools_of=self.tools_of,
-            )
+            servers = await to_thread.run_sync(lambda: {name: self._servers.server(name, options) for name in names})
+            backend = McpBackend(servers, grader_of=self.grader, tools_of=self.tools_of)
             graders = ThinkingBoxGraders(self._function_of)
             await stack.enter_async_context(graders.running())
             await stack.enter_async_context(backend.running())
