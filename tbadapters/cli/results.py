@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tbadapters.cli.app import app
-from tbadapters.cli.options import FloorOption, RunFolder
+from tbadapters.cli.options import FloorOption, PriceOption, RunFolder, prices_of
 from tbadapters.core.comparison import Comparison
+from tbadapters.core.cost import Price
 from tbadapters.core.errors import InvalidOption
 from tbadapters.core.result import RunResult
 from tbadapters.core.run_folder import load_result
@@ -40,11 +41,12 @@ def report(
         typer.Option(help="A file ending with .html, .md, .xml, .json or .csv; all in the run's folder else."),
     ] = None,
     coverage_floor: FloorOption = None,
+    price: PriceOption = None,
 ) -> None:
     """Write a run's reports again from its record, or those of a comparison of runs, and print its figures."""
     from tbadapters.reports.files import write_run
 
-    runs = results_of(run_folders, coverage_floor)
+    runs = results_of(run_folders, coverage_floor=coverage_floor, prices=prices_of(price))
     result = Comparison(runs) if len(runs) > 1 else next(iter(runs.values()))
     if to is not None:
         result.report(to)
@@ -57,7 +59,9 @@ def report(
         typer.echo(f"Report: {to}")
 
 
-def results_of(texts: Sequence[str], coverage_floor: float | None) -> dict[str, RunResult]:
+def results_of(
+    texts: Sequence[str], *, coverage_floor: float | None, prices: Mapping[str, Price]
+) -> dict[str, RunResult]:
     """Return results by name of ``folder`` or ``name=folder``; without a name, the agent's name is it.
 
     Raises:
@@ -66,7 +70,7 @@ def results_of(texts: Sequence[str], coverage_floor: float | None) -> dict[str, 
     results: dict[str, RunResult] = {}
     for text in texts:
         name, _, folder = ("", "", text) if Path(text).is_dir() else text.rpartition("=")
-        result = load_result(folder, coverage_floor=coverage_floor)
+        result = load_result(folder, coverage_floor=coverage_floor, prices=prices)
         name = name or result.agent
         if name in results:
             raise InvalidOption(f"Two of the runs are named {name!r}: give each a name of its own, other={folder}.")

@@ -122,15 +122,21 @@ def estimate_cost(
     return None if price is None else float(price * trials)
 
 
-def price_basis(model: str, prices: Prices = NO_PRICES) -> str | None:
-    """Return in words whose price is taken for a model, or None where there is none."""
+def price_basis(model: str, prices: Prices = NO_PRICES, *, table: str | None = None) -> str | None:
+    """Return in words whose price is taken for a model, or None where there is none.
+
+    Args:
+        model: The model's name.
+        prices: The user's own prices by model name.
+        table: Name and version of the price table that was used; None: the installed one.
+    """
     if model in prices:
         return "given by the user"
     found = _find(model)
     if found is None:
         return None
     provider, name = found
-    return f"list price of {name} at {provider}, {price_table_version()}"
+    return f"list price of {name} at {provider}, {table or price_table_version()}"
 
 
 def price_table_version() -> str:

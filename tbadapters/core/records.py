@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tbadapters.core.cost import Prices, cost_nothing, cost_of
@@ -204,6 +204,12 @@ class AttemptRecord:
             provider_faults=data.get("provider_faults", {}),
             client_retries=data.get("client_retries", 0),
         )
+
+
+def repriced(record: AttemptRecord, prices: Prices) -> AttemptRecord:
+    """Return the record with what its model requests cost at other prices."""
+    user, judge = (Spent.of(part.requests, prices) for part in (record.user, record.judge))
+    return replace(record, cost=cost_of(record.requests, prices), user=user, judge=judge)
 
 
 def recordable(record: AttemptRecord) -> AttemptRecord:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from tbadapters.core import statistics as stats
 from tbadapters.core.bill import Bill
 from tbadapters.core.cost import Price, cost_nothing, price_basis
+from tbadapters.core.disturbances import Disturbances
 from tbadapters.core.errors import InvalidOption, UnknownName, UnusableFolder
 from tbadapters.core.failures import FailureSignature, FrequentFault, failure_signature, frequent_faults
 from tbadapters.core.figures import (
@@ -250,10 +251,15 @@ class RunResult:
         """All attempts that ended in a fault of the infrastructure; their tokens and money are accounted apart."""
         return (*self.faulted, *(r for r in self.records if r.passed is None))
 
+    @cached_property
+    def disturbances(self) -> Disturbances:
+        """What disturbed the run: faults that were overcome, waiting, agents and threads that did not end."""
+        return Disturbances.of((*self.records, *self.faulted))
+
     @property
     def abandoned(self) -> int:
         """How many attempts were left behind because their agent did not end when it was cancelled."""
-        return sum(record.abandoned for record in (*self.records, *self.faulted))
+        return self.disturbances.abandoned
 
     @property
     def faults(self) -> dict[str, int]:
@@ -350,7 +356,8 @@ class RunResult:
         prices = {model: Price(**price) for model, price in given.items()}
         parts = [part for r in self.records for part in (r.requests, r.user.requests, r.judge.requests)]
         models = sorted({request.model for part in parts for request in part})
-        return {model: price_basis(model, prices) for model in models}
+        table = self.manifest.get("price_table")
+        return {model: price_basis(model, prices, table=table) for model in models}
 
 
 def _free_where_unasked(records: Iterable[AttemptRecord]) -> tuple[AttemptRecord, ...]:

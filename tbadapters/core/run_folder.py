@@ -11,10 +11,11 @@ from typing import Any
 
 from pydantic import BaseModel, Field, NonNegativeFloat, PositiveInt, StrictStr, ValidationError
 
+from tbadapters.core.cost import Price, price_table_version
 from tbadapters.core.errors import UnusableFolder, describe
 from tbadapters.core.figures import COVERAGE_FLOOR
 from tbadapters.core.options import check_option
-from tbadapters.core.records import AttemptRecord
+from tbadapters.core.records import AttemptRecord, repriced
 from tbadapters.core.result import RunResult, TaskInfo
 from tbadapters.core.store import read_manifest, read_records
 
@@ -74,24 +75,35 @@ def load_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def load_result(folder: str | PathLike[str], *, coverage_floor: float | None = None) -> RunResult:
+def load_result(
+    folder: str | PathLike[str], *, coverage_floor: float | None = None, prices: Mapping[str, Price] | None = None
+) -> RunResult:
     """Return the result of a run folder, finished or not.
 
     Args:
         folder: The run folder.
         coverage_floor: The least share of planned trials with a verdict that allows a headline; None: the run's own.
+        prices: Prices by model name, beside those that the run was given: every request is priced anew. None: what the
+            requests cost is what it was when they were made.
 
     Raises:
-        InvalidOption: the floor is not from 0 to 1.
+        InvalidOption: the floor is not from 0 to 1, or a price is none.
         UnusableFolder: it is no run folder, or it is damaged.
     """
     check_option("coverage_floor", coverage_floor)
+    check_option("prices", prices or {})
     path = Path(folder)
     manifest = load_manifest(path)
     if coverage_floor is not None:
         manifest["coverage_floor"] = coverage_floor
     with undamaged(path):
-        return result_of(path, manifest, read_records(path), stopped=stop_reason(path))
+        records = read_records(path)
+        if prices:
+            then = {model: Price(**price) for model, price in (manifest.get("prices") or {}).items()}
+            records = [repriced(record, {**then, **prices}) for record in records]
+            given = {model: price.to_dict() for model, price in {**then, **prices}.items()}
+            manifest |= {"prices": given, "price_table": price_table_version()}
+        return result_of(path, manifest, records, stopped=stop_reason(path))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import socket
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic_runs import record
 
@@ -145,6 +145,7 @@ def test_no_price_of_other_than_numbers(figures):
         Price(*figures)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0, 100), st.floats(0, 100))
 def test_cost_is_linear(fresh, cached, output, price, out):
     """Twice the tokens cost twice as much."""

@@ -7,11 +7,13 @@ price is in millionths of a dollar.
 from dataclasses import replace
 
 import pytest
-from synthetic_runs import record, result_of
+from synthetic_runs import keep, record, result_of
 
 from tbadapters.core.cost import Price, cost_of
+from tbadapters.core.errors import InvalidOption
 from tbadapters.core.messages import ModelRequest, Usage
 from tbadapters.core.records import Spent
+from tbadapters.core.run_folder import load_result
 
 # A first request writes the cache, a second one reads it; a part of its output is reasoning.
 FIRST = Usage(input_tokens=12_000, output_tokens=300)
@@ -82,6 +84,27 @@ def test_a_price_given_by_the_user():
     given = replace(found, manifest={"prices": {name: price.to_dict()}})
     assert given.to_dict()["spent"]["price_basis"] == {"in-house": "given by the user"}
     assert "in-house given by the user" in " ".join(str(given).split())
+
+
+def test_a_run_is_priced_anew(tmp_path):
+    """A price given when a run is read back prices what was recorded, the user's requests too; the record stays."""
+    found = run_with((ModelRequest("in-house", FIRST),))
+    user = Spent((ModelRequest("in-house", Usage(1_000, 0, 0)),), None)
+    folder = keep(replace(found, records=tuple(replace(r, user=user) for r in found.records)), tmp_path / "run")
+    assert load_result(folder).cost is load_result(folder).bill.user.cost is None
+    priced = load_result(folder, prices={"in-house": Price(2, None, 8)})
+    assert priced.cost == pytest.approx(2 * (12_000 * 2 + 300 * 8) / 1e6, abs=1e-12)
+    assert priced.bill.user.cost == pytest.approx(2 * 1_000 * 2 / 1e6, abs=1e-12)
+    assert priced.price_bases() == {"in-house": "given by the user"}
+    assert load_result(folder).cost is None
+    with pytest.raises(InvalidOption, match="prices"):
+        load_result(folder, prices={"in-house": 2})
+
+
+def test_the_basis_is_that_of_the_run():
+    """The version of the price table that is named is the one that the run was priced by, not the installed one."""
+    found = replace(run_with(requests_of("gpt-5-mini")), manifest={"price_table": "genai-prices 0.0.1"})
+    assert found.price_bases()["gpt-5-mini"] == "list price of gpt-5-mini at openai, genai-prices 0.0.1"
 
 
 def test_user_and_judge_are_billed_apart():
