@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from coverage import Coverage
+from hypothesis import settings
 
 from tbadapters import Suite, load_suite
 
 DATA = Path(__file__).parent / "data"
+
+settings.register_profile("tbadapters", deadline=None)  # a busy machine is no broken promise
+settings.load_profile("tbadapters")
 
 
 @pytest.fixture(autouse=True)
