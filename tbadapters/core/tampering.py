@@ -12,6 +12,7 @@ from typing import Any
 
 from tbadapters.core.errors import UnusableFolder
 from tbadapters.core.records import AttemptRecord
+from tbadapters.core.run_folder import undamaged
 from tbadapters.core.store import read_manifest, read_records, write_manifest
 
 
@@ -43,7 +44,8 @@ def mended_changes(folder: Path, manifest: Mapping[str, Any], records: Iterable[
 
 def _recorded(folder: Path, records: Iterable[AttemptRecord]) -> bool:
     try:
-        found = read_records(folder)
+        with undamaged(folder):
+            found = read_records(folder)
     except UnusableFolder:
         return False
     held = {(r.task, r.index, r.attempt): r.to_dict() for r in records}
