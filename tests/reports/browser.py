@@ -84,7 +84,7 @@ class Browser:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def wait(self, script: str, *, seconds: float = 10) -> None:
+    def wait(self, script: str, *, seconds: float = 30) -> None:
         """Wait until a JavaScript expression is true."""
         end = time.monotonic() + seconds
         while not self.run(script):

@@ -19,10 +19,12 @@ T, F, N = True, False, None
 
 
 def test_points_stand_where_their_rates_put_them():
-    """Equal steps of a rate are equal steps in the drawing; a point without a rate is left out."""
+    """Equal steps of a rate are equal steps to the right and up; a point without a rate is left out."""
     rates = [(0.0, 0.0), (0.5, 0.25), (1.0, 1.0)]
     chart = scatter([*(Point(f"p{x}", x, y) for x, y in rates), Point("unknown", 0.5, None)], x="x", y="y")
     first, middle, last = sorted(chart.spots, key=lambda spot: spot.x)
+    assert first.x < last.x <= WIDTH
+    assert first.y > last.y >= 0
     assert middle.x - first.x == pytest.approx(0.5 * (last.x - first.x))
     assert first.y - middle.y == pytest.approx(0.25 * (first.y - last.y))
     assert (last.x, last.y) == (chart.across[-1][0], chart.up[-1][0])
