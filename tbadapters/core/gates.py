@@ -109,7 +109,7 @@ class Gate:
 
     Attributes:
         findings: One a requirement, the comparison with the baseline last.
-        lacking: Why coverage is too low for any of them, in words; empty where it is not.
+        lacking: Why the coverage of the run or its baseline is too low to say anything, in words; empty where it is not.
     """
 
     findings: tuple[Finding, ...]
@@ -117,11 +117,8 @@ class Gate:
 
     @property
     def state(self) -> State:
-        """``met`` where every requirement is.
-
-        Too little coverage of the run or its baseline comes first: what such a run says is not to be acted upon.
-        """
-        return "coverage too low" if self.lacking else _worst(finding.state for finding in self.findings)
+        """``met`` where every requirement is; what is not met counts before what can't be said."""
+        return _worst(finding.state for finding in self.findings)
 
 
 def check_gate(

@@ -74,6 +74,7 @@ def test_requirements_on_a_run_worked_by_hand(text, expected):
         ("cost per success<=5%", "it is no rate"),
         ("pass@3>=0.5", "3 trials: this run has 2 trials"),
         ("observed 3/3>=0.5", "3 trials: this run has 2 trials"),
+        ("observed 1/1>=0.5", "1 trials: this run has 2 trials"),
         ("observed 1/2>=0.5", "no figure 'observed 1/2'"),
         ("pass@0>=0.5", "0 trials"),
     ],
