@@ -212,6 +212,10 @@ def test_groups_pages_and_fields(client, filled):
     assert [group["group_key"] for group in first["grouped_hits"]] == [["travel"], ["cards"]]
     assert [group["group_key"] for group in second["grouped_hits"]] == [["refunds"]]
     assert (first["found"], first["found_docs"], first["out_of"], second["page"]) == (3, 4, 4, 2)
+    (limited,) = client.multi_search.perform(
+        {"searches": [{"query_by": "text", "group_limit": 1, "filter_by": "source:=refunds"}]}, common
+    )["results"]
+    assert (limited["grouped_hits"][0]["found"], len(limited["grouped_hits"][0]["hits"])) == (2, 1)
     assert second["grouped_hits"][0]["found"] == len(second["grouped_hits"][0]["hits"]) == 2
     assert set(third["grouped_hits"][0]["hits"][0]["document"]) == {"id", "source", "text"}
     assert third["request_params"]["q"] == "refund"
