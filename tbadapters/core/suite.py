@@ -139,6 +139,11 @@ class Suite:
         return framework(framework_name).tools(self.tool_list)
 
     @property
+    def every_tool(self) -> tuple[Tool, ...]:
+        """The tools of all its parts, each name once."""
+        return tuple({tool.name: tool for part in self.parts or (self,) for tool in part.tool_list}.values())
+
+    @property
     def tools_differ(self) -> bool:
         """Whether its tasks have different tools, which only an agent that is built for each attempt can take."""
         return any(part.tool_list != self.parts[0].tool_list for part in self.parts[1:])

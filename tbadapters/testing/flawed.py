@@ -50,7 +50,7 @@ class Flaws:
 
     def _made(self, task: Task, index: int, flaw: Flaw) -> Script | None:
         if flaw == "loop":
-            step = reading_step(task, self._suite.tool_list)
+            step = reading_step(task, self._suite.part_of(task).tool_list)
             looping = replace(golden_script(task), loops=True, injected=Injected("loop"))
             return replace(looping, steps=(step,)) if step else None
         if flaw == "lie":

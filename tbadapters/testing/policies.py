@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
+from tbadapters.core.conversation import DONE
 from tbadapters.core.errors import UnknownName
 from tbadapters.core.grading import GoldenAction
 from tbadapters.core.suite import Suite, Task
@@ -50,7 +51,7 @@ class GoldenPolicy:
         self.outcomes = outcomes or Outcomes(pass_rate=1.0)
         self._parallel = parallel
         self._flaws = Flaws(suite, self.outcomes)
-        self._tools = {tool.name: tool for tool in suite.tool_list}
+        self._tools = {tool.name: tool for tool in suite.every_tool}
         self._tasks = {task.id: task for task in suite.tasks}
         self._openings = {task.opening.strip(): task for task in suite.tasks}
         self._golden: dict[str, Script] = {}
@@ -101,7 +102,7 @@ class GoldenPolicy:
         """Make the next calls, or hand over, or end."""
         following = script.step(len(position.done))
         if following is None:
-            return Reply(text=write_report(position.done, None) if position.briefed else script.final)
+            return Reply(text=write_report(position.done, None) if position.briefed else self._last(task, script))
         if following.tool not in request.offered:
             return self._pass_on(request, task, position, script, following.tool)
         steps = list(self._together(request, script, len(position.done)))
@@ -110,6 +111,11 @@ class GoldenPolicy:
             for place, step in enumerate(steps)
         ]
         return Reply(tool_calls=calls)
+
+    def _last(self, task: Task, script: Script) -> str:
+        """Return the closing claim, marked as the last message where the conversation's protocol asks for that."""
+        marked = self.suite.part_of(task).conversation == "thinkingbox"
+        return f"{script.final} {DONE}" if marked else script.final
 
     def _together(self, request: ModelTurn, script: Script, first: int) -> Iterator[GoldenAction]:
         """Yield the next step, and the reading steps after it that can be made at the same time."""
@@ -130,7 +136,7 @@ class GoldenPolicy:
     def _coordinate(self, request: ModelTurn, task: Task, position: Position, golden: Script) -> Reply:
         """Answer for an agent without tools of the suite: hand over, or ask the user and call the specialists."""
         if not golden.steps or self._reported(request, position):
-            return Reply(text=_open_question(golden, position) or golden.final)
+            return Reply(text=_open_question(golden, position) or self._last(task, golden))
         wanted = next_step(position.report) or golden.steps[min(len(position.done), len(golden.steps) - 1)].tool
         return self._pass_on(request, task, position, golden, wanted)
 

@@ -112,7 +112,7 @@ def final_text(task: Task, *, facts: bool = True) -> str:
 def reading_step(task: Task, tools: Sequence[Tool]) -> GoldenAction | None:
     """Return a reading call that works in a task at once, or None: a golden one, or one that takes the same values."""
     actions = [action for end in task.expectation.end_states for action in end.actions]
-    reading = {tool.name: tool for tool in tools if not tool.writes}
+    reading = {tool.name: tool for tool in tools if not tool.writes and not tool.ends_turn}
     for action in actions:
         if action.tool in reading and not list(refs(action.arguments)):
             return action
