@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from math import inf
 from typing import Literal, NamedTuple
 
 from tbadapters.core.comparison import SIGNIFICANT, Comparison, p_text
@@ -86,6 +87,13 @@ class Requirement:
         slack = _ROUNDING * max(1.0, abs(self.limit))
         shifted = value + slack if self.sign in (">=", "<") else value - slack
         return _OPERATORS[self.sign](shifted, self.limit)
+
+    def distance(self, figure: Figure) -> float:
+        """Return by how much a figure is better than required, least where it is unknown: the worst sort first."""
+        value = _value(figure)
+        if value is None:
+            return -inf
+        return value - self.limit if self.sign.startswith(">") else self.limit - value
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +170,13 @@ class _Part(NamedTuple):
 
 def _finding(result: RunResult, requirement: Requirement) -> Finding:
     """Judge a requirement on each of its parts; the worst of them decides."""
-    judged: list[tuple[State, str]] = []
+    judged: list[tuple[State, float, str]] = []
     for part in _parts(result, requirement):
         figure = _chosen(part.figures, requirement)
         state = _state(requirement, figure, part.figures.coverage)
-        judged.append((state, _words(part, figure, len(result.tasks))))
-    worst = _worst(state for state, _ in judged)
-    words = [why for state, why in judged if state == worst]
+        judged.append((state, requirement.distance(figure), _words(part, figure, len(result.tasks))))
+    worst = _worst(state for state, _, _ in judged)
+    words = [why for state, _, why in sorted(judged, key=lambda found: found[1]) if state == worst]
     listed = "; ".join(words[:_SHOWN]) + ("; ..." if len(words) > _SHOWN else "")
     if requirement.scope is None:
         return Finding(requirement.text, worst, listed)
@@ -255,7 +263,9 @@ def _regression(result: RunResult, baseline: RunResult, max_drop: float) -> Find
         low, high = sorted(-turn * 100 * end for end in found.interval)
         facts = f"95% interval {low:+.1f} to {high:+.1f}, {facts}"
     regressed = real and drop > max_drop + _ROUNDING
-    said = "a regression" if regressed else "a difference" if real else "may be chance"
+    said = "no drop"
+    if drop > 0:
+        said = "a regression" if regressed else "a drop that is put up with" if real else "may be chance"
     required = f"no drop of pass@1 beyond {100 * max_drop:g} points against the baseline"
     return Finding(required, "not met" if regressed else "met", f"{-100 * drop:+.1f} points ({facts}): {said}")
 

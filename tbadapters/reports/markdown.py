@@ -50,8 +50,8 @@ def markdown(result: RunResult | Comparison) -> str:
 
 
 def code(text: str) -> str:
-    """Return any text as a code span that shows it, also inside a table."""
-    shown = " ".join(visible(text).split()).replace("|", "\\|") or " "
+    """Return any text as a code span that shows it; ``_table`` sees to what a cell needs besides."""
+    shown = " ".join(visible(text).split()) or " "
     fence = "`" * (max(map(len, _TICKS.findall(shown)), default=0) + 1)
     padding = " " if shown[0] == "`" or shown[-1] == "`" else ""
     return f"{fence}{padding}{shown}{padding}{fence}"
@@ -201,7 +201,7 @@ def _pairs(pairs: Sequence[AgentPair]) -> str:
     rows = []
     for pair in pairs:
         found = pair.pass_at_1
-        value = UNKNOWN if found.value is None else f"{100 * found.value:+.1f}"
+        value = UNKNOWN if found.value is None else f"{'⚠️ ' * bool(pair.shortfalls)}{100 * found.value:+.1f}"
         name = f"{code(pair.a)} less {code(pair.b)}"
         p_values = (p_text(pair.p_pass_at_1), p_text(pair.p_observed_all))
         rows.append((name, str(found.tasks), value, points(found.interval), *p_values))
@@ -214,7 +214,8 @@ def _pairs(pairs: Sequence[AgentPair]) -> str:
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table; a column whose name ends with a colon is aligned to the right."""
     lines = [[head.removesuffix(":") for head in heads], ["--:" if head.endswith(":") else "---" for head in heads]]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (*lines, *rows))
+    escaped = ([cell.replace("|", "\\|") for cell in cells] for cells in (*lines, *rows))
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in escaped)
 
 
 def _folded(title: str, *blocks: str) -> str:

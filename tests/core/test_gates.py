@@ -105,6 +105,13 @@ def test_each_task_of_a_pattern_must_meet_it():
     assert found.why.startswith("1 of 3 tasks: bank/t1: 0.5000")
 
 
+@pytest.mark.parametrize(("sign", "first"), [(">=", "bank/t2: 0.0000; bank/t1: 0.5000"), ("<", "bank/t0: 1.0000")])
+def test_the_worst_are_named_first(sign, first):
+    """Of the tasks that do not meet a requirement, those that are furthest from it are named first."""
+    (found,) = check_gate(RUN, [f"task:*:pass@1{sign}{0.6 if sign == '>=' else 0.4}"]).findings
+    assert found.why.partition(" tasks: ")[2].startswith(first)
+
+
 def test_every_requirement_must_be_met():
     """A gate is shut by any of its requirements."""
     found = check_gate(RUN, ["pass@1>=0.5", "observed k/k>=0.9"])
@@ -171,8 +178,9 @@ def test_a_drop_that_is_put_up_with(allowed, expected):
     gate = check_gate(worse, against=base, max_drop=allowed)
     assert gate.state == expected
     assert "-10.0 points (95% interval -10.0 to -10.0, p = below 0.001, paired over 20 tasks)" in gate.findings[0].why
+    assert gate.findings[0].why.endswith("a regression" if expected == "not met" else "a drop that is put up with")
     assert state(base, against=worse, max_drop=allowed) == "met"
-    assert "+10.0 points" in check_gate(base, against=worse).findings[0].why
+    assert re.fullmatch(r"\+10\.0 points .*: no drop", check_gate(base, against=worse).findings[0].why)
 
 
 def test_a_baseline_of_other_tasks_is_refused():
