@@ -201,8 +201,8 @@ def _spent(result: RunResult) -> Text:
         tokens = sum(record.usage.total_tokens for record in apart)
         ended = ", ".join(f"{fault} x {number}" for fault, number in result.faults.items())
         text += f" Apart from that: {len(apart)} attempts without a verdict ({ended}), {tokens:,} tokens."
-    if result.abandoned:
-        text += f" Abandoned: {result.abandoned} attempts whose agent did not end when it was cancelled."
+    for sentence in result.disturbances.sentences:
+        text += f" {visible(sentence)}"
     bases = (f"{visible(model)} {basis or 'has no known price'}" for model, basis in result.price_bases().items())
     prices = "; ".join(bases)
     return Text(f"\n{text}" + (f"\nPrices: {prices}." if prices else ""), "dim")
@@ -264,6 +264,7 @@ def _trial_parts(view: TrialView) -> list[RenderableType]:
     head.append(view.verdict, _VERDICT_STYLE[view.verdict])
     facts = [f"ended by {visible(view.end_reason)}", f"{view.seconds:.2f} s", f"{view.model_requests} model requests"]
     facts.append(f"{view.input_tokens:,} + {view.output_tokens:,} tokens, cost {money(view.cost)}")
+    facts.extend(f"apart from that: {part}" for part in view.apart)
     if view.attempt:
         facts.insert(0, f"attempt {view.attempt + 1}")
     parts: list[RenderableType] = [head, Text(", ".join(facts), "dim")]

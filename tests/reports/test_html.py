@@ -8,13 +8,16 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from synthetic_runs import MISSING, WRONG, record, result_of, seeded_result
 
 from tbadapters.core.comparison import Comparison
+from tbadapters.core.messages import ModelRequest, Usage
+from tbadapters.core.records import Spent
 from tbadapters.core.result import TaskInfo
-from tbadapters.reports.html import run_page, write
+from tbadapters.reports.html import comparison_page, run_page, write
 
 T, F, N = True, False, None
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\"'&lt;${x}"
@@ -147,6 +150,36 @@ def test_too_little_coverage_is_said_first():
     """A run with too few verdicts has no headline but a warning."""
     text = run_page(result_of([[T, N], [T, T]]))
     assert re.search(r'<p class="lead warn">No headline: only 75\.0%', text)
+
+
+def test_a_refused_headline_stands_on_no_card():
+    """Below the floor of coverage the card of pass@1 shows its bounds in large, not the rate."""
+    found = result_of([[T, N], [T, T]])
+    assert '<p class="big">75.0 to 100.0%</p>' in run_page(found)
+    assert '<p class="big">100.0%</p>' not in run_page(found)
+    assert '<p class="big">100.0%</p>' in run_page(result_of([[T, T], [T, T]]))
+
+
+def test_notes_stand_under_the_headline():
+    """What a suite says of its figures is read before any figure but the headline, on both kinds of pages."""
+    note = {"notes": ["The clock is not canonical."]}
+    found = replace(result_of([[T, F]]), manifest=note)
+    for text in (run_page(found), comparison_page(Comparison({"A": found, "B": result_of([[T, F]])}), Path("x.html"))):
+        head = text.split("<section")[0]
+        assert head.index('class="lead') < head.index("The clock is not canonical.")
+
+
+def test_what_was_spent_and_disturbed_apart_is_told():
+    """Tokens of the simulated user and the judge, and what disturbed the run, stand below the figures."""
+    asked = Spent((ModelRequest("gpt-4o-mini", Usage(900, 0, 100)),), 0.25)
+    found = result_of([[T]])
+    (trial,) = found.records
+    found = replace(found, records=(replace(trial, user=asked, judge=asked, abandoned=True),))
+    text = run_page(found)
+    assert re.search(r"The simulated user took 1,000 tokens, \$0\.2500, apart from the agent\.", text)
+    assert re.search(r"The judge took 1,000 tokens", text)
+    assert all(html.escape(sentence) in text for sentence in found.disturbances.sentences)
+    assert "did not end when it was cancelled" in text
 
 
 def test_a_comparison_links_to_the_runs(tmp_path):
