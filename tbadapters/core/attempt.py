@@ -8,6 +8,7 @@ calls is what the sandbox executed, not what a framework reports.
 from __future__ import annotations
 
 import time
+from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,18 +21,27 @@ from tbadapters.core.approvals import ApprovalPolicy, policy_name
 from tbadapters.core.context import TrialRef
 from tbadapters.core.conversation import Conversation, End
 from tbadapters.core.cost import Prices, cost_of
-from tbadapters.core.errors import AgentFault, AttemptEnded, Fault, GraderFault, LimitReached, SandboxFault, boundary
+from tbadapters.core.errors import (
+    AgentFault,
+    AttemptEnded,
+    Fault,
+    GraderFault,
+    LimitReached,
+    SandboxFault,
+    boundary,
+    describe,
+)
 from tbadapters.core.grading import Evidence, Grader, Verdict
 from tbadapters.core.judge import Judge, Judgement, NoJudge, NotedJudge
 from tbadapters.core.limits import Limits
 from tbadapters.core.messages import Entry, Message, ModelRequest, Usage
-from tbadapters.core.plain import plain
+from tbadapters.core.plain import plain, shortened
 from tbadapters.core.records import AttemptRecord, FaultRecord, Spent, recordable
 from tbadapters.core.sandbox import Sandbox
 from tbadapters.core.spending import collect_requests
 from tbadapters.core.state import State
 from tbadapters.core.thread_door import ThreadDoor
-from tbadapters.core.tool_arguments import invalid_arguments
+from tbadapters.core.tool_arguments import invalid_arguments, taken
 from tbadapters.core.tool_faults import TOLD
 from tbadapters.core.tools import Tool, ToolCall, ToolResult
 from tbadapters.core.user_side import UserSide
@@ -125,6 +135,9 @@ class Attempt:
         if isinstance(said, NeedsApproval):
             self._count_approvals(len(said.calls))
             return Approvals({call.id: await self._approve(call) for call in said.calls})
+        if (text := shortened(said.text)) is not said.text:
+            said = replace(said, text=text)
+            self.note("The agent's answer was too long to be kept: its middle is left out.")
         self._transcript.append(Entry("agent", said.text))
         if isinstance(said, Ended):
             self._transcript.append(Entry("note", f"The agent ended the conversation: {said.reason}."))
@@ -169,7 +182,7 @@ class Attempt:
         if self.limits.tool_calls is not None and self._calls_started >= self.limits.tool_calls:
             raise self.stop(LimitReached("tool_calls", self.limits.tool_calls))
         self._calls_started += 1
-        given = plain(arguments)
+        given = taken(arguments)
         async with self._one_call:
             self._raise_if_stopped()
             began = time.perf_counter()
@@ -203,6 +216,10 @@ class Attempt:
                     return await self._parties.sandbox.call(name, arguments)
             except Fault as fault:
                 raise self.stop(fault) from fault.__cause__
+            except (Exception, CancelledError, GeneratorExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # nothing may pass a tool that would end the agent's task, or the loop
+                raise self.stop(SandboxFault(describe(error))) from error
         self.note(f"The call of {name} was cancelled: the attempt was over.")
         raise _late()
 

@@ -11,6 +11,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
+LONGEST = 1_000_000  # characters of one text, and of the JSON of a tool call's arguments
 _DEPTH = 8  # levels that are searched for the value that JSON can't hold; what lies deeper is kept as text
 
 
@@ -26,6 +27,14 @@ def encodable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def shortened(text: str) -> str:
+    """Return a text of at most ``LONGEST`` characters or so: of a longer one the beginning and the end."""
+    left_out = len(text) - LONGEST
+    if left_out <= 0:
+        return text
+    return f"{text[: LONGEST // 2]} [{left_out:,} characters left out] {text[-LONGEST // 2 :]}"
 
 
 def _plain(value: Any, depth: int) -> Any:

@@ -27,6 +27,7 @@ def result_dict(result: RunResult) -> dict[str, Any]:
         "seed": result.seed,
         "stopped": result.stopped,
         "abandoned": result.abandoned,
+        "disturbances": result.disturbances.to_dict(),
         "headline": result.headline,
         "notes": list(result.notes),
         "coverage": result.coverage.to_dict()

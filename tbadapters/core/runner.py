@@ -23,7 +23,7 @@ from tbadapters.core.events import (
 )
 from tbadapters.core.logs import get_logger
 from tbadapters.core.pace import slowed
-from tbadapters.core.pulse import Pulse, feel
+from tbadapters.core.pulse import BLOCKED, Pulse, feel
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.redaction import redacted
 from tbadapters.core.store import Store
@@ -140,7 +140,7 @@ class Runner:
         """
         self._runs = runs
         self._watch_cost()
-        jobs, pulse = missing(runs), Pulse()
+        jobs, pulse = missing(runs), Pulse(BLOCKED)
         slots = Slots(self._concurrency, is_late=lambda: pulse.is_late)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(roomy_threads(slots.most))

@@ -10,6 +10,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
+from tbadapters.core.plain import LONGEST, plain
 from tbadapters.core.tools import Tool
 
 
@@ -18,8 +19,36 @@ def _validator(schema: str) -> Draft202012Validator:
     return Draft202012Validator(json.loads(schema))
 
 
+class TooLong(str):
+    """Stands for arguments that are too long to be taken, and says so."""
+
+    __slots__ = ()
+
+
+def taken(arguments: object) -> Any:
+    """Return a copy of arguments as JSON-like data; what is longer than ``LONGEST`` is not even copied."""
+    if _is_long(arguments):
+        return TooLong(f"more than {LONGEST:,} characters are not taken")
+    return plain(arguments)
+
+
+def _is_long(value: object) -> bool:
+    length, waiting = 0, [value]
+    while waiting and length <= LONGEST:
+        one = waiting.pop()
+        length += len(one) if isinstance(one, str | bytes) else 1
+        if isinstance(one, Mapping):
+            waiting.extend(one.keys())
+            waiting.extend(one.values())
+        elif isinstance(one, list | tuple):
+            waiting.extend(one)
+    return length > LONGEST
+
+
 def invalid_arguments(tool: Tool, arguments: object) -> str | None:
     """Return one sentence about what is wrong with the arguments, or None where they fit the tool's schema."""
+    if isinstance(arguments, TooLong):
+        return f"Invalid arguments for {tool.name}: {arguments}."
     if not isinstance(arguments, Mapping):
         return f"Invalid arguments for {tool.name}: a JSON object is needed, not {type(arguments).__name__}."
     error = best_match(_validator(json.dumps(tool.parameters, sort_keys=True)).iter_errors(_plain(arguments)))
