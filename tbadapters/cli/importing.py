@@ -26,6 +26,9 @@ def import_thinkingbox(
     replay: Annotated[
         bool, typer.Option("--replay", help="Replay failed trials on the checkout's servers for effects and causes.")
     ] = False,
+    python: Annotated[
+        str | None, typer.Option(help="The interpreter that runs the servers (default: that of `thinkingbox setup`).")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="What tables call the agent (default: the file's name).")] = None,
     model: Annotated[
         str | None, typer.Option(help="The agent's model, for its price (default: what is said beside the file).")
@@ -41,7 +44,7 @@ def import_thinkingbox(
         raise UsageError("--replay needs the tool servers: name the checkout of thinkingbox-data by --data, too.")
     results = importing.Results.of(file)
     known = {} if data is None else importing.known_tests(data, results.uids)
-    suite = load(data=data, tests=importing.tests_with(data, results.uids)) if replay and data else None
+    suite = load(data=data, tests=importing.tests_with(data, results.uids), python=python) if replay and data else None
 
     async def written() -> Path:
         rows = importing.Import(
@@ -61,4 +64,3 @@ def import_thinkingbox(
     result = load_result(folder)
     write_run(result, folder)
     typer.echo(str(result))
-    typer.echo(f"Run folder: {folder}")

@@ -18,7 +18,7 @@ from anyio import to_thread
 from pydantic import ValidationError
 from yaml import YAMLError
 
-from tbadapters.core.cost import NO_PRICES, Prices, price_table_version
+from tbadapters.core.cost import Prices, price_table_version
 from tbadapters.core.errors import UsageError
 from tbadapters.core.manifest import SCHEMA, versions
 from tbadapters.core.records import AttemptRecord, recordable
@@ -157,7 +157,7 @@ class Import:
     results: Results
     name: str
     model: str
-    prices: Prices = NO_PRICES
+    prices: Prices = field(default_factory=dict)
     known: Mapping[str, TaskInfo] = field(default_factory=dict)
     explain: Explain | None = None
 

@@ -30,7 +30,6 @@ ENDS = {
 }
 """How the reference says why a conversation ended -> how we do; any other of its reasons is kept."""
 _LINE = 500  # characters of an error that are kept
-_SESSIONS = ("_session.py", "llm_session", "http_client.py")
 _PROXY = "mcp_proxy_client.py"
 
 
@@ -132,7 +131,7 @@ def _fault(row: Row) -> FaultRecord | None:
         error = row.metadata.get("error")
         error = error if isinstance(error, Mapping) else {}
         text = f"{error.get('type', 'Error')}: {error.get('message', 'no message')}"
-        owner = _owner(str(error.get("type", "")), str(error.get("message", "")), str(error.get("tb", "")))
+        owner = _owner(str(error.get("message", "")), str(error.get("tb", "")))
         return FaultRecord(owner, "decoding", _one_line(text))
     if result is None:
         return FaultRecord("grader", "not_graded", "The test was not executed (tb infer --no-test).")
@@ -142,18 +141,17 @@ def _fault(row: Row) -> FaultRecord | None:
     return None
 
 
-def _owner(kind: str, message: str, trace: str) -> str:
-    """Return whose fault an error of decoding is, as far as the reference's own words and the traceback tell."""
+def _owner(message: str, trace: str) -> str:
+    """Return whose fault an error of decoding is, as far as the reference's own words and the traceback tell.
+
+    While it decodes a turn it asks the agent's model, and calls tools through its proxy.
+    """
     if message.startswith("Error during user LLM simulation"):
         return "user"
-    if kind.endswith("CancelledError"):
-        return "harness"
-    places = [line for line in trace.splitlines() if line.lstrip().startswith("File ")]
-    for place in reversed(places):  # from where it happened outwards
-        if _PROXY in place:
-            return "sandbox"
-        if "agent_session" not in place and any(name in place for name in _SESSIONS):
-            return "provider"
+    if _PROXY in trace:
+        return "sandbox"
+    if message.startswith("Error during decoding turn"):
+        return "provider"
     return "harness"
 
 
