@@ -27,7 +27,14 @@ def unblocked_loop() -> Iterator[BlockBuster]:
             function.can_block_in("isolation/offspring.py", {"parent_of"})  # procfs is no disk
             if name.startswith("sqlite3."):
                 # An in-memory database is queried on the loop: a thread would cost more than the query.
-                for module in ("records.py", "schema.py", "sqlite.py", "database_tools.py", "search_collection.py"):
+                for module in (
+                    "records.py",
+                    "schema.py",
+                    "sqlite.py",
+                    "database_tools.py",
+                    "search_collection.py",
+                    "search_ranking.py",
+                ):
                     function.can_block_in(f"sandboxes/{module}", _EVERY)
         if Coverage.current() is not None:  # its tracer takes a lock of its own, in whatever code it traces
             for name in ("threading.Lock.acquire", "threading.Lock.acquire_lock"):

@@ -1,7 +1,7 @@
-"""One collection of the search stand-in: documents in SQLite, ranked by BM25 over its full-text index.
+"""One collection of the search stand-in: documents in SQLite, found by its full-text index, ranked by BM25.
 
-BM25 is SQLite's (FTS5, k1 = 1.2, b = 0.75), over word stems (Porter). The same documents and the same query always give
-the same order: what scores the same is ordered newest first, as Typesense does it.
+The same documents and the same query always give the same order: what scores the same is ordered newest first, as
+Typesense does it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tbadapters.sandboxes.search_query import SearchError, SearchRequest, Term, terms_of
+from tbadapters.sandboxes.search_ranking import TOKENIZER, Ranking
 
 _PYTHON_TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "string": ("a string", (str,)),
@@ -32,7 +33,7 @@ class _Found:
 
     sequence: int
     document: Mapping[str, Any]
-    score: float
+    score: float = 0.0
 
 
 class Collection:
@@ -67,7 +68,8 @@ class Collection:
             "CREATE TABLE documents (sequence INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE, body TEXT)"
         )
         columns = ", ".join(f"c{place}" for place in range(max(1, len(self._texts))))
-        self._db.execute(f"CREATE VIRTUAL TABLE words USING fts5({columns}, tokenize='porter unicode61')")
+        self._db.execute(f"CREATE VIRTUAL TABLE words USING fts5({columns}, tokenize='{TOKENIZER}')")
+        self._ranking = Ranking(self._db)
 
     def close(self) -> None:
         """Forget all documents."""
@@ -139,6 +141,7 @@ class Collection:
         document = self.get(key)
         self._db.execute("DELETE FROM words WHERE rowid = (SELECT sequence FROM documents WHERE id = ?)", (key,))
         self._db.execute("DELETE FROM documents WHERE id = ?", (key,))
+        self._ranking.changed()
         return document
 
     def all(self) -> list[dict[str, Any]]:
@@ -181,6 +184,7 @@ class Collection:
             marks = ", ".join("?" * (1 + len(self._texts)))
             values = [_joined(document.get(name)) for name in self._texts]
             self._db.execute(f"INSERT INTO words ({columns}) VALUES ({marks})", (cursor.lastrowid, *values))  # noqa: S608  (our own column names)
+        self._ranking.changed()
         return document
 
     # -- search ---------------------------------------------------------------------------------------------------
@@ -250,11 +254,11 @@ class Collection:
         wanted = [term for term in terms if not term.excluded]
         unwanted = [term.match() for term in terms if term.excluded]
         if not wanted or not texts:
-            rows = self._db.execute("SELECT sequence, body, 0.0 FROM documents")
-            found = [_Found(sequence, json.loads(body), score) for sequence, body, score in rows]
+            rows = self._db.execute("SELECT sequence, body FROM documents")
+            found = [_Found(sequence, json.loads(body)) for sequence, body in rows]
             without = {each.sequence for text in unwanted for each in self._matching(text, texts)} if texts else set()
             return None, [each for each in found if each.sequence not in without]
-        match, found = "", []
+        kept, match, found = wanted, "", []
         for number in [len(wanted)] if hybrid else range(len(wanted), 0, -1):
             kept = wanted[:number]
             parts = [t.match(prefix=request.prefix and not hybrid and t is kept[-1]) for t in kept]
@@ -262,18 +266,22 @@ class Collection:
             found = self._matching(match, texts)
             if len(found) >= max(1, request.drop_below) or request.drop_below == 0:
                 break
-        return match, found
+        begun = kept[-1].text if request.prefix and not hybrid and not kept[-1].phrase else ""
+        scores = self._ranking.scores([term.text for term in kept], self._columns(texts), prefix=begun)
+        return match, [replace(each, score=scores.get(each.sequence, 0.0)) for each in found]
 
     def _matching(self, match: str, texts: Sequence[str]) -> list[_Found]:
         rows = self._db.execute(
-            "SELECT sequence, body, -bm25(words) FROM words JOIN documents ON sequence = words.rowid WHERE words MATCH ?",
+            "SELECT sequence, body FROM words JOIN documents ON sequence = words.rowid WHERE words MATCH ?",
             (self._within(match, texts),),
         )
-        return [_Found(sequence, json.loads(body), score) for sequence, body, score in rows]
+        return [_Found(sequence, json.loads(body)) for sequence, body in rows]
 
     def _within(self, match: str, texts: Sequence[str]) -> str:
-        columns = " ".join(f"c{self._texts.index(name)}" for name in texts)
-        return f"{{{columns}}} : ({match})"
+        return f"{{{' '.join(self._columns(texts))}}} : ({match})"
+
+    def _columns(self, texts: Sequence[str]) -> list[str]:
+        return [f"c{self._texts.index(name)}" for name in texts]
 
     def _sorted(self, found: list[_Found], request: SearchRequest, *, hybrid: bool) -> list[_Found]:
         keys = request.sort_by or (("_text_match", True),)

@@ -1,5 +1,6 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from math import log
 from uuid import uuid4
 
 import pytest
@@ -161,6 +162,23 @@ def test_a_search_by_meaning_ranks_by_any_of_the_words(filled):
     assert distances == sorted(distances)
     assert all(0 < each <= 1 for each in distances)
     assert all("vector_distance" not in h for h in filled.documents.search({"q": "card", "query_by": "text"})["hits"])
+
+
+def test_ranking_is_bm25_by_hand(client):
+    """Scores are those of the formula, worked out by hand; a word that every document has still counts a little."""
+    client.collections.create({"name": "bm25", "fields": FIELDS})
+    for text in ("card card lost", "card fee", "card travel abroad now"):
+        client.collections["bm25"].documents.create({"source": "s", "size": 1, "text": text})
+    hits = client.collections["bm25"].documents.search({"q": "lost cards", **HYBRID})["hits"]
+    average, scores = 3.0, []
+    for cards, losts, length in ((2, 1, 3), (1, 0, 2), (1, 0, 4)):
+        spread = 1.2 * (0.25 + 0.75 * length / average)
+        in_all, in_one = log(1 + 0.5 / 3.5), log(1 + 2.5 / 1.5)
+        scores.append(in_all * cards * 2.2 / (cards + spread) + in_one * losts * 2.2 / (losts + spread))
+    assert [hit["text_match"] for hit in hits] == [round(1_000_000 * score) for score in scores]
+    assert [hit["vector_distance"] for hit in hits] == [round(1 / (1 + score), 6) for score in scores]
+    client.collections["bm25"].documents.create({"source": "s", "size": 1, "text": "lost lost"})
+    assert client.collections["bm25"].documents.search({"q": "lost", **HYBRID})["hits"][0]["document"]["id"] == "3"
 
 
 @pytest.mark.parametrize("query", ["*", "", '""', "?!"])
