@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -141,7 +142,7 @@ def _no_row(file: Path, line: int, why: str) -> UsageError:
     return UsageError(f"Line {line} of {file} is no row of `tb infer` ({why}).")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Import:
     """What rows become.
 
@@ -169,7 +170,7 @@ class Import:
             UnusableFolder: the folder can't be written.
         """
         folder = await to_thread.run_sync(new_folder, parent, self.suite_name, self.name)
-        await to_thread.run_sync(write_manifest, folder, self.manifest())
+        await to_thread.run_sync(lambda: write_manifest(folder, self.manifest()))
         rows = self.results.rows()
         async with Store.open(folder) as store:
             while chunk := await to_thread.run_sync(lambda: list(islice(rows, _AT_ONCE))):
@@ -196,7 +197,7 @@ class Import:
                     group.start_soon(one, place)
         return records
 
-    @property
+    @cached_property
     def infos(self) -> dict[str, TaskInfo]:
         """What is known of each test, by uid."""
         uids = self.results.uids
