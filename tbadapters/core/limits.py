@@ -77,19 +77,22 @@ class Retries:
     Attributes:
         attempts: Attempts a trial has at most, the first included.
         wait_initial: Seconds before the second attempt; doubles with each further one, with jitter.
-        wait_max: Seconds at most.
+        wait_max: Seconds at most, unless the provider asks for more.
+        retry_after_max: Seconds that a provider may ask to wait (``Retry-After``); a trial of which it asks for more is
+            left without a verdict, for a resume to run.
         budget: Attempts beyond the first that the whole run may make; None: no limit.
     """
 
     attempts: int = 3
     wait_initial: float = 0.5
     wait_max: float = 30.0
+    retry_after_max: float = 300.0
     budget: int | None = None
 
     def __post_init__(self) -> None:
         if not is_whole(self.attempts, 1):
             raise InvalidOption(f"Retries(attempts={self.attempts!r}): a whole number of at least 1 is needed.")
-        for name in ("wait_initial", "wait_max"):
+        for name in ("wait_initial", "wait_max", "retry_after_max"):
             value = getattr(self, name)
             if value != 0 and not is_finite(value, above=0):
                 raise InvalidOption(f"Retries({name}={value!r}): seconds are needed; they can't be negative.")

@@ -42,7 +42,7 @@ def attempts(retries: Retries) -> AsyncIterator[AttemptManager]:
     def wait(state: RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
         asked = error.retry_after if isinstance(error, TryAgain) else None
-        return min(doubling(state) + jitter(state) if asked is None else asked, retries.wait_max)
+        return asked if asked is not None else min(doubling(state) + jitter(state), retries.wait_max)
 
     return aiter(
         AsyncRetrying(

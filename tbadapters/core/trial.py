@@ -110,12 +110,18 @@ async def run_trial(
                 await commit(record)
                 if isinstance(fault, AccessFault):
                     raise fault
-                if record.passed is None and number - first < plan.retries.attempts and may_retry():
+                left = number - first < plan.retries.attempts and _is_soon(fault, plan.retries)
+                if record.passed is None and left and may_retry():
                     _try_again(fault)
     except TryAgain:
         pass
     assert record is not None, "at least one attempt is made"  # noqa: S101  (narrows the type)
     return record
+
+
+def _is_soon(fault: Fault | None, retries: Retries) -> bool:
+    """Whether another attempt can be waited for."""
+    return fault is None or fault.retry_after is None or fault.retry_after <= retries.retry_after_max
 
 
 def _try_again(fault: Fault | None) -> NoReturn:

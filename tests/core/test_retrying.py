@@ -36,10 +36,10 @@ async def test_backoff_grows_to_its_maximum(monkeypatch):
     assert slept[2:] == [pytest.approx(4.5, abs=0.5), 5]
 
 
-@pytest.mark.parametrize(("asked", "waited"), [(0.25, 0.25), (60, 5), (0, 0)])
-async def test_provider_says_how_long(monkeypatch, asked, waited):
-    """What the provider asks to wait comes before the backoff, up to the maximum."""
-    assert await waits(monkeypatch, Retries(attempts=3, wait_initial=1, wait_max=5), asked) == [waited, waited]
+@pytest.mark.parametrize("asked", [0.25, 60, 0])
+async def test_provider_says_how_long(monkeypatch, asked):
+    """What the provider asks to wait comes before the backoff, and before its maximum."""
+    assert await waits(monkeypatch, Retries(attempts=3, wait_initial=1, wait_max=5), asked) == [asked, asked]
 
 
 async def test_other_errors_are_raised_at_once():

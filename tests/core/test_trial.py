@@ -53,6 +53,14 @@ async def test_a_later_attempt_decides(desk):
     assert len(record.tool_calls) == 2
 
 
+async def test_a_provider_that_asks_for_too_long_a_wait(desk):
+    """A trial is not held for hours: where the provider asks for more than may be waited, it ends without verdict."""
+    fault = ProviderFault("429", code="rate_limit", retry_after=3600)
+    record, committed = await trial_of(desk, raising(fault))
+    assert len(committed) == 1
+    assert record.passed is None
+
+
 async def test_the_budget_is_asked_only_for_attempts_that_are_made(desk):
     """The last attempt that is allowed takes nothing from the run's retry budget."""
     asked = []
