@@ -171,7 +171,8 @@ def _environment() -> Environment:
     )
     environment.filters.update(percent=text.percent, span=text.span, money=text.money, p=p_text, amount=text.amount)
     environment.filters.update(figure=text.figure_value, coverage=text.coverage_text, points=text.points)
-    environment.filters.update(short=short_id)
+    environment.filters.update(short=short_id, tool_fault=text.tool_fault_cells)
+    environment.globals.update(tool_fault_columns=text.TOOL_FAULT_COLUMNS, tool_fault_note=text.TOOL_FAULT_NOTE)
     environment.globals.update(rate_whisker=rate_whisker, difference_whisker=difference_whisker)
     environment.tests["amount"] = lambda figure: isinstance(figure, Amount)
     return environment

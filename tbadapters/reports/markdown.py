@@ -15,6 +15,8 @@ from tbadapters.core.comparison import AgentPair, Comparison, p_text
 from tbadapters.core.figures import Amount
 from tbadapters.core.result import RunResult
 from tbadapters.reports.text import (
+    TOOL_FAULT_COLUMNS,
+    TOOL_FAULT_NOTE,
     UNKNOWN,
     amount,
     coverage_text,
@@ -24,6 +26,7 @@ from tbadapters.reports.text import (
     percent,
     points,
     span,
+    tool_fault_cells,
     visible,
 )
 
@@ -70,6 +73,8 @@ def _run(result: RunResult) -> Iterator[str]:
         yield _folded("How trials failed", *_failures(result))
     if result.frequent_faults:
         yield _folded("What ended attempts", _faults(result))
+    if result.tool_faults:
+        yield _folded("Injected tool faults", _tool_faults(result), TOOL_FAULT_NOTE)
     yield _spent(result)
 
 
@@ -141,6 +146,11 @@ def _faults(result: RunResult) -> str:
         for found in result.frequent_faults
     ]  # fmt: skip
     return _table(("whose", "attempts:", "what", "for example"), rows)
+
+
+def _tool_faults(result: RunResult) -> str:
+    first, *others = TOOL_FAULT_COLUMNS
+    return _table((first, *(f"{name}:" for name in others)), map(tool_fault_cells, result.tool_faults))
 
 
 def _spent(result: RunResult) -> str:

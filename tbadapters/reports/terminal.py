@@ -18,6 +18,8 @@ from tbadapters.core.result import RunResult, TaskInfo, TaskResult
 from tbadapters.core.suite import Task
 from tbadapters.core.tool_fault_figures import ToolFaultFigures
 from tbadapters.reports.text import (
+    TOOL_FAULT_COLUMNS,
+    TOOL_FAULT_NOTE,
     UNKNOWN,
     amount,
     coverage_text,
@@ -27,6 +29,7 @@ from tbadapters.reports.text import (
     percent,
     points,
     span,
+    tool_fault_cells,
     visible,
 )
 from tbadapters.reports.trial_view import Cell, EffectView, Step, TrialView, trial_view
@@ -173,18 +176,11 @@ def _faults_table(result: RunResult) -> Table:
 
 
 def _tool_faults_parts(figures: Sequence[ToolFaultFigures]) -> list[RenderableType]:
-    columns = ("fault", "calls|", "passed / trials|", "pass@1|", "without|", "95% difference|", "retained|")
-    table = _table("Injected tool faults", *columns, "duplicate effects|")
+    first, *others = TOOL_FAULT_COLUMNS
+    table = _table("Injected tool faults", first, *(f"{name}|" for name in others))
     for found in figures:
-        trials = f"{found.passed} / {found.trials}"
-        rates = (percent(found.rate), percent(found.rate_without), points(found.difference.interval))
-        twice = f"{found.duplicates} in {found.trials_with_duplicates} trials" if found.duplicates else "0"
-        shown = found.kind.replace("_", " ")
-        table.add_row(shown, str(found.calls), trials, *rates, percent(found.retained), twice)
-    return [
-        table,
-        Text("Without: trials that met no fault, of the tasks that have both; pass@1 is of these tasks.", "dim"),
-    ]
+        table.add_row(*tool_fault_cells(found))
+    return [table, Text(TOOL_FAULT_NOTE, "dim")]
 
 
 def _spent(result: RunResult) -> Text:

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from tbadapters.core.figures import Amount, Coverage, Figure, Figures, Rate
 from tbadapters.core.printable import visible as visible  # noqa: PLC0414  (reports know it from here)
 from tbadapters.core.statistics import Interval
+from tbadapters.core.tool_fault_figures import ToolFaultFigures
 
 UNKNOWN = "—"
 
@@ -80,3 +81,28 @@ def figure_names(figures: Figures) -> dict[str, str]:
 def coverage_text(coverage: Coverage) -> str:
     """Return planned, valid and missing trials in words."""
     return f"{coverage.planned:,} planned, {coverage.valid:,} valid, {coverage.missing:,} missing"
+
+
+TOOL_FAULT_COLUMNS = (
+    "fault",
+    "calls",
+    "passed / trials",
+    "pass@1",
+    "without",
+    "95% difference",
+    "retained",
+    "duplicate effects",
+)
+TOOL_FAULT_NOTE = "Without: trials that met no fault, of the tasks that have both; pass@1 is of these tasks."
+
+
+def tool_fault_cells(found: ToolFaultFigures) -> tuple[str, ...]:
+    """Return what one kind of injected fault came to, a cell a column."""
+    rates = (
+        percent(found.rate),
+        percent(found.rate_without),
+        points(found.difference.interval),
+        percent(found.retained),
+    )
+    twice = f"{found.duplicates:,} in {found.trials_with_duplicates:,} trials" if found.duplicates else "0"
+    return (found.kind.replace("_", " "), f"{found.calls:,}", f"{found.passed:,} / {found.trials:,}", *rates, twice)

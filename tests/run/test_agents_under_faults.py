@@ -9,6 +9,7 @@ from anyio import to_thread
 from tbadapters import ToolFaults, UsageError, evaluate, load_result, load_suite
 from tbadapters.cli import main
 from tbadapters.core.errors import ResumeMismatch
+from tbadapters.reports.markdown import markdown
 from tbadapters.reports.terminal import render
 
 TILL = Path(__file__).parent.parent / "data" / "till.py"
@@ -106,9 +107,10 @@ async def test_faults_are_told_everywhere(run):
     written = await to_thread.run_sync((result.folder / "results.json").read_text)
     told = json.loads(written)["tool_faults"]
     assert told == [found.to_dict() for found in result.tool_faults]
-    shown = render(result, width=150)
-    assert "Injected tool faults" in shown
-    assert all(found.kind.replace("_", " ") in shown for found in result.tool_faults)
+    page = await to_thread.run_sync((result.folder / "report.html").read_text)
+    for shown in (render(result, width=150), markdown(result), page):
+        assert "Injected tool faults" in shown
+        assert all(found.kind.replace("_", " ") in shown for found in result.tool_faults)
 
 
 async def test_without_faults_there_is_nothing_to_tell(run):
