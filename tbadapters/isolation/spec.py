@@ -15,6 +15,7 @@ from tbadapters.core.agent import AgentAdapter
 from tbadapters.core.errors import UnknownAgentType, UsageError
 
 _importing: list[str] = []  # the agent that this process, an agent's own, is made for
+_unguarded: list[str] = []  # what is wrong with its module, which runs an evaluation when it is imported
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class Importable:
         Raises:
             UsageError: it can't be imported or run.
         """
+        if _unguarded:
+            raise UsageError(_unguarded[0])
         found = load_agent(self.spec)
         return resolve_agent(factory(found, tools=self.tools) if self.factory else found)
 
@@ -58,10 +61,11 @@ def importable(agent: object) -> Importable:
         UsageError: this is an agent's process already: its module runs an evaluation when it is imported.
     """
     if _importing:
-        raise UsageError(
+        _unguarded.append(
             f"Importing the agent {_importing[0]!r} starts an evaluation: "
             "put that under `if __name__ == '__main__':` in its file."
         )
+        raise UsageError(_unguarded[0])
     if isinstance(agent, str):
         return Importable(agent)
     if isinstance(agent, AgentFactory):

@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 sys.path.append(str(Path(__file__).parents[1] / "core"))
+sys.path.append(str(Path(__file__).parents[1] / "data" / "isolated"))
 
 from isolation_stage import running
 from trial_stage import attempt_of

@@ -15,7 +15,6 @@ from tbadapters import Limits, Retries, RunStopped, evaluate, load_result, load_
 ROOT = Path(__file__).parents[2]
 ATTACKS = ROOT / "tests" / "data" / "isolated" / "attacks.py"
 FULL = os.environ.get("TBADAPTERS_FULL") == "1"
-sys.path.append(str(ATTACKS.parent))
 
 
 @pytest.fixture(scope="module")
