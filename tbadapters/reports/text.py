@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from markupsafe import Markup
-
 from tbadapters.core.figures import Amount, Coverage, Figure, Figures, Rate
 from tbadapters.core.printable import visible as visible  # noqa: PLC0414  (reports know it from here)
 from tbadapters.core.statistics import Interval
 from tbadapters.core.tool_fault_figures import ToolFaultFigures
 
 UNKNOWN = "—"
-
-
-def visible_data(value: Any) -> Any:
-    """Return JSON-like data with all text in it made ``visible``; markup of our own stays as it is."""
-    if isinstance(value, Markup):
-        return value
-    if isinstance(value, str):
-        return visible(value)
-    if isinstance(value, dict):
-        return {key: visible_data(item) for key, item in value.items()}
-    return [visible_data(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def percent(value: float | None) -> str:
