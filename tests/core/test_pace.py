@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from tbadapters.core.pace import FORGOTTEN, Pace
+from tbadapters.core.pace import FORGOTTEN, Pace, pace_of, slowed
 
 
 class Endpoint:
@@ -128,3 +128,16 @@ def test_who_waits_no_longer_takes_no_turn():
     assert endpoint.pace.waiting == 0
     endpoint.now += 1.0
     assert endpoint.pace.hold(endpoint.pace.ticket()) == 0.0
+
+
+def test_all_trials_of_a_process_share_the_pace_of_an_endpoint():
+    """Whoever asks for the pace of an endpoint gets the same; another endpoint has its own, and only slow ones are told."""
+    one, other = pace_of("test-pace.example:443"), pace_of("test-pace.example:80")
+    assert one is pace_of("test-pace.example:443")
+    assert one is not other
+    one.rate = 2.5
+    try:
+        assert slowed()["test-pace.example:443"] == 2.5
+        assert "test-pace.example:80" not in slowed()
+    finally:
+        one.rate = None
