@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tbadapters.core.errors import Fault, SuiteError
 from tbadapters.core.grading import GoldenAction, Ref
 from tbadapters.core.refs import followed, with_refs
 from tbadapters.core.sandbox import Sandbox
-from tbadapters.core.state import State
+from tbadapters.core.state import State, changes
 from tbadapters.core.tools import ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -43,18 +43,23 @@ class Replay:
 async def replay(open_sandbox: OpenSandbox, task: Task, actions: Sequence[GoldenAction]) -> Replay:
     """Execute actions on a task's clean backend, until the end or the first error.
 
+    What a call changed is seen in the records, where the sandbox can't tell.
+
     Raises:
         SuiteError: a ``Ref`` points nowhere, or the sandbox failed.
     """
     calls: list[ToolCall] = []
     async with open_sandbox(task) as sandbox:
-        initial = await sandbox.state()
+        initial = state = await sandbox.state()
         for index, action in enumerate(actions):
             arguments = resolved(action.arguments, [call.result for call in calls], f"{task.id}, action {index}")
             try:
                 result = await sandbox.call(action.tool, arguments)
             except Fault as fault:
                 raise SuiteError(f"{task.id}, action {index} ({action.tool}): the sandbox failed: {fault}") from fault
+            if result.changes is None:
+                before, state = state, await sandbox.state()
+                result = replace(result, changes=changes(before, state))
             calls.append(ToolCall(index, action.tool, arguments, result))
             if result.is_error:
                 break

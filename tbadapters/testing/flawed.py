@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tbadapters.core.errors import SuiteError, UsageError
+from tbadapters.core.sandbox import running
 from tbadapters.core.suite import Suite, Task
 from tbadapters.testing.mutations import Mutation, Mutator, without_waiting
 from tbadapters.testing.outcomes import FLAWS, Flaw, Outcomes
@@ -66,25 +67,38 @@ class Flaws:
                 "missing": lambda: self._mutator.dropped(task),
                 "extra": lambda: self._mutator.extra(task, count=EXTRAS),  # noqa: S610 - no Django
             }[flaw]
-            several = len(task.expectation.end_states) > 1
             self._mutations[task.id, flaw] = [
                 mutation
-                for mutation in _finished(make)
+                for mutation in self._finished(make)
                 if (flaw != "wrong_value" or mutation.kind == "value")
-                # What leads to another allowed end state is no flaw.
-                and not (several and mutation.verdict.passed)
+                # What leads to another allowed end state, or changes only what does not count, is no flaw.
+                and not mutation.verdict.passed
             ]
         return self._mutations[task.id, flaw]
 
     def _lie(self, task: Task) -> Script | None:
         """Return the script that only reads and claims all the same; where nothing is to be written, it tells nothing."""
-        golden = _finished(lambda: self._mutator.golden(task))
+        golden = self._finished(lambda: self._mutator.golden(task))
         if not golden.writing and not task.expectation.required_facts:
             return None
         gone = dependents(golden.steps, set(golden.writing))
         steps = playable([step for step in golden.steps if step.id not in gone]) or ()
         final = final_text(task, facts=bool(golden.writing))
         return replace(golden_script(task), steps=steps, final=final, injected=Injected("lie"))
+
+    def _finished(self, make: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """Return a coroutine's result from sync code: at once, or, where the backend waits, from a thread with a loop."""
+
+        async def kept() -> Result:
+            async with running(self._suite.backend):
+                return await make()
+
+        if hasattr(self._suite.backend, "running"):
+            return _in_a_thread(kept)
+        try:
+            return without_waiting(make())
+        except UsageError:
+            return _in_a_thread(make)
 
 
 def _mutated(task: Task, mutation: Mutation, flaw: Flaw) -> Script:
@@ -100,12 +114,8 @@ def _mutated(task: Task, mutation: Mutation, flaw: Flaw) -> Script:
     return replace(golden_script(task), steps=mutation.actions, injected=injected)
 
 
-def _finished(make: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """Return a coroutine's result from sync code: at once, or, where the backend waits, from a thread with a loop."""
-    try:
-        return without_waiting(make())
-    except UsageError:
-        pass
+def _in_a_thread(make: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+    """Return a coroutine's result, from a loop in another thread: here one may be running."""
     results: list[Result] = []
     errors: list[BaseException] = []
 

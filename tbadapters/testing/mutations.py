@@ -85,7 +85,7 @@ class Mutator:
     def __init__(self, suite: Suite, *, seed: int = 0) -> None:
         self._suite = suite
         self._seed = seed
-        self._tools = {tool.name: tool for tool in suite.tool_list}
+        self._tools = {tool.name: tool for tool in suite.every_tool}
         self.rules: Mapping[str, TableRules] = getattr(suite.backend, "rules", {})
         self.unaltered: dict[tuple[str, int], list[str]] = {}
         self._player = Player(suite)
@@ -250,7 +250,7 @@ class Mutator:
         """Return the writing (or else the reading) calls of the suite's golden actions, to be tried on other records."""
         if writing not in self._templates:
             goldens = [await self.golden(task) for task in self._suite.tasks if task.expectation.end_states]
-            tools = {tool.name for tool in self._suite.tool_list if tool.writes is False}
+            tools = {tool.name for tool in self._suite.every_tool if tool.writes is False}
             calls = [
                 (golden.done, call)
                 for golden in goldens

@@ -12,7 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,10 @@ import anyio
 from anyio import to_thread
 
 from tbadapters.core.errors import UsageError
+from tbadapters.core.state import State
 from tbadapters.core.suite import Task
 from tbadapters.core.tools import Tool
-from tbadapters.sandboxes.mcp import McpBackend, McpSandbox, McpServer
+from tbadapters.sandboxes.mcp import McpBackend, McpSandbox, McpServer, tables_of
 from tbadapters.sandboxes.preparations import CLOCK, SEARCH
 from tbadapters.sandboxes.search_choice import SearchChoice
 from tbadapters.suites.thinkingbox.building import Built
@@ -31,10 +32,11 @@ from tbadapters.suites.thinkingbox.environment import cache_folder, digest_of, k
 from tbadapters.suites.thinkingbox.files import VARIABLE, AgentFile, DataFolder, ServerEntry
 from tbadapters.suites.thinkingbox.grader import ThinkingBoxGrader, ThinkingBoxGraders
 from tbadapters.suites.thinkingbox.grading_function import GradingFunction
-from tbadapters.suites.thinkingbox.states import SERVER_PROBES
+from tbadapters.suites.thinkingbox.states import SERVER_PROBES, STATES
 from tbadapters.suites.thinkingbox.tools import chosen_tools
 
 GOLDEN_CACHE = Path(__file__).with_name("golden_cache.py")
+RESULT = STATES[1]
 LISTING = 1  # what a kept listing of tools holds; another number, and it is asked for again
 _SEARCHING = "TYPESENSE"  # how the variables of a server begin that searches
 
@@ -139,6 +141,12 @@ def _ungraded(task: Task) -> Any:
     raise AssertionError(f"{task.id} is not graded where tools are listed")
 
 
+def records_of(effects: Mapping[str, Any]) -> State:
+    """Return the rows in what servers report: those of the result, where they tell it apart from what should be."""
+    told = {server: e.get(RESULT) if isinstance(e, Mapping) and RESULT in e else e for server, e in effects.items()}
+    return replace(tables_of(told), raw=effects)
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
     backend: McpBackend
@@ -182,7 +190,7 @@ class ThinkingBoxBackend:
             searching = self._search is not None and any(self._servers.searches(name) for name in names)
             options = await stack.enter_async_context(self._search.running()) if self._search and searching else {}
             servers = await to_thread.run_sync(lambda: {name: self._servers.server(name, options) for name in names})
-            backend = McpBackend(servers, grader_of=self.grader, tools_of=self.tools_of)
+            backend = McpBackend(servers, grader_of=self.grader, tools_of=self.tools_of, state_of=records_of)
             graders = ThinkingBoxGraders(self._function_of)
             await stack.enter_async_context(graders.running())
             await stack.enter_async_context(backend.running())
