@@ -42,13 +42,13 @@ SERVERS = "servers/servers.yaml"
 
 def main():
     args = arguments()
-    suite, tasks = sample(args)
+    suite, tasks, starters = sample(args)
     jobs = [task for _ in range(args.trials) for task in tasks]
     print(f"{len(tasks)} tasks x {args.trials} trials, {os.cpu_count()} cores, Python {sys.version.split()[0]}")
-    rows = asyncio.run(measured(args, suite, jobs))
+    rows = asyncio.run(measured(args, suite, jobs, starters))
     report(rows, args)
     if args.profile:
-        profile(args, suite, jobs)
+        profile(args, suite, jobs, starters)
 
 
 def arguments():
@@ -68,28 +68,34 @@ def arguments():
 
 
 def sample(args):
-    """Return the suite and the first tasks of each domain that have golden calls, without what only search needs."""
+    """Return the suite, the first tasks of each domain that have golden calls, and one more of each to start servers with.
+
+    What only search needs is left out.
+    """
     suite = load_suite("thinkingbox", data=str(args.data), search="stand-in", python=args.python)
-    tasks = []
+    tasks, starters = [], []
     for part in suite.parts or (suite,):
         with_calls = (task for task in part.tasks if suite.backend.grader(task).golden_calls)
-        chosen = [task for task, _ in zip(with_calls, range(args.tasks), strict=False)]
-        tasks += [
-            replace(task, world={name: {**task.world[name], "sources": []} for name in task.world}) for task in chosen
-        ]
-    return suite, tasks
+        chosen = [task for task, _ in zip(with_calls, range(args.tasks + 1), strict=False)]
+        tasks += map(without_sources, chosen[: args.tasks])
+        starters += map(without_sources, chosen[args.tasks :])
+    return suite, tasks, starters
 
 
-async def measured(args, suite, jobs):
+def without_sources(task):
+    return replace(task, world={name: {**task.world[name], "sources": []} for name in task.world})
+
+
+async def measured(args, suite, jobs, starters):
     rows = {}
     for level in args.concurrency:
-        ours = await level_of(ours_running(suite), jobs, level)
+        ours = await level_of(ours_running(suite, starters), jobs, level)
         rows[level] = {"ours": ours}
         if args.reference:
             rows[level]["peer"] = await level_of(peer_running(args, suite), jobs[: args.peer_sessions], level)
         print(f"concurrency {level} done", file=sys.stderr)
     jobs = jobs[: args.memory_sessions]
-    rows["memory"] = {"ours": await memory_of(ours_running(suite), jobs, kept=jobs)}
+    rows["memory"] = {"ours": await memory_of(ours_running(suite, starters), jobs, kept=jobs)}
     if args.reference:
         rows["memory"]["peer"] = await memory_of(peer_running(args, suite), jobs)
     return rows
@@ -98,7 +104,7 @@ async def measured(args, suite, jobs):
 async def level_of(side, jobs, level):
     """Run sessions, so many at once, until the last has ended.
 
-    The proxy has started before the clock does. Ours starts a server when a session first needs it, which counts.
+    The proxy has started, and our servers are imported, before the clock starts; that is ``start_seconds``.
     """
     seconds = {"open": [], "calls": [], "effects": [], "end": []}
     todo = iter(jobs)
@@ -147,13 +153,18 @@ def check(effects, task):
 
 
 @asynccontextmanager
-async def ours_running(suite):
+async def ours_running(suite, starters):
+    """Import the servers as the proxy has started: before the clock does. Each task's init counts."""
+
     @asynccontextmanager
     async def open_session(task):
         async with suite.backend.open(task) as sandbox:
             yield Ours(sandbox, suite.backend.grader(task).golden_calls)
 
     async with running(suite.backend):
+        for task in starters:
+            async with open_session(task):
+                pass
         yield open_session
 
 
@@ -326,11 +337,11 @@ def report(rows, args):
         args.json.write_text(json.dumps(rows, indent=1) + "\n")
 
 
-def profile(args, suite, jobs):
+def profile(args, suite, jobs, starters):
     """Profile our own process at concurrency 4; the servers' processes are not in it."""
     profiler = cProfile.Profile()
     profiler.enable()
-    asyncio.run(level_of(ours_running(suite), jobs, 4))
+    asyncio.run(level_of(ours_running(suite, starters), jobs, 4))
     profiler.disable()
     profiler.dump_stats(args.profile)
     pstats.Stats(profiler).sort_stats("tottime").print_stats(15)
