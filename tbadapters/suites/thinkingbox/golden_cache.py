@@ -6,11 +6,15 @@ changed where a server does not have all the names that are replaced here. Runs 
 library only.
 """
 
+from __future__ import annotations
+
+import types
+from typing import Any
+
 NAMES = (
     "SandboxToolsSystem",
     "apply_golden_set_to_database",
     "calculate_database_hash",
-    "calculate_deep_diff",
     "get_stable_database_state",
 )
 
@@ -21,19 +25,22 @@ class Golden:
     It stands in for the golden system, too: the system's database, and a data patch that is already in it.
     """
 
-    def __init__(self, module):
+    def __init__(self, module: Any) -> None:
         self.module = module
         self.server = {name: getattr(module, name) for name in NAMES}
-        self.db = self.hash = self.stable = None
-        self.hashed = self.hashed_stable = None
+        self.db: Any = None
+        self.hash: Any = None
+        self.stable: Any = None
+        self.hashed: Any = None
+        self.hashed_stable: Any = None
         module.apply_golden_set_to_database = self.remember
 
-    async def remember(self, system, case):
+    async def remember(self, system: Any, case: Any) -> Any:
         """Work it out as the server does, and keep it."""
         self.db = await self.server["apply_golden_set_to_database"](system, case)
         return self.db
 
-    def keep(self):
+    def keep(self) -> None:
         """Let the effects calls of this process and its forks find what was worked out."""
         module, plain = self.module, self.server
         self.hash = plain["calculate_database_hash"](self.db)
@@ -45,25 +52,24 @@ class Golden:
         module.apply_golden_set_to_database = self.found
         module.calculate_database_hash = self.hash_of
         module.get_stable_database_state = self.stable_of
-        module.calculate_deep_diff = self.diff
 
-    def apply_data_patch(self, patch):
+    def apply_data_patch(self, _patch: Any) -> None:
         """The golden database holds the task's patch."""
 
-    async def found(self, _system, _case):
+    async def found(self, _system: Any, _case: Any) -> Any:
         """Return the golden database."""
         return self.db
 
-    def hash_of(self, db):
+    def hash_of(self, db: Any) -> Any:
         """Return a database's hash."""
         return self.hash if db is self.db else self.server["calculate_database_hash"](db)
 
-    def remembered_stable(self, db, *arguments):
+    def remembered_stable(self, db: Any, *arguments: Any) -> Any:
         """What a hash is made of; kept for the comparison that follows it in the same effects call."""
         self.hashed, self.hashed_stable = db, self.server["get_stable_database_state"](db, *arguments)
         return self.hashed_stable
 
-    def stable_of(self, db):
+    def stable_of(self, db: Any) -> Any:
         """Return the fields of a database that count."""
         if db is self.db:
             return self.stable
@@ -72,21 +78,17 @@ class Golden:
         self.hashed = None
         return self.hashed_stable
 
-    def diff(self, result, golden):
-        """Return how two states differ."""
-        return self.server["calculate_deep_diff"](result, golden)
+
+GOLDEN: list[Golden] = []
 
 
-GOLDEN = []
-
-
-def after_import(module, _options):
+def after_import(module: types.ModuleType, _options: dict[str, Any]) -> None:
     """Watch the server work out golden states."""
     if all(hasattr(module, name) for name in NAMES):
         GOLDEN.append(Golden(module))
 
 
-def after_fork(kind, _module):
+def after_fork(kind: str, _module: types.ModuleType) -> None:
     """Keep what was found once the task's process has run init and effects."""
     if kind == "task" and GOLDEN and GOLDEN[0].db is not None:
         GOLDEN[0].keep()
