@@ -1,5 +1,6 @@
 """Agents of all frameworks run in processes of their own, through their real clients, as they do in this one."""
 
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -66,6 +67,7 @@ async def test_trial_by_trial_as_in_process(play):
 
     spec = SPECS["openai-agents"]
     here, _ = await play(spec, "none", concurrency=1)
+    await next(m for name, m in sys.modules.items() if name.startswith("tbadapters_agent_openai_agent_")).client.close()
     there, _ = await play(spec, "process", concurrency=1)
     assert told(there) == told(here)
 

@@ -14,7 +14,7 @@ from tbadapters import Limits, Retries, evaluate
 from tbadapters.isolation.processes import Process
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-SHORT = Limits(seconds=1, grace=0.5)
+SHORT = Limits(seconds=2, grace=0.5)
 
 
 def is_gone(pid):
@@ -87,6 +87,7 @@ async def test_a_hanging_process_is_ended(attempt, pids, behaviour):
     began = time.monotonic()
     record, fault = await attempt(behaviour, limits=SHORT)
     assert (record.passed, fault.code, record.abandoned) == (False, "seconds", False)
+    assert len(record.tool_calls) == 1  # it had begun
     assert time.monotonic() - began < 10
     assert [await _gone(pid) for pid in pids] == [True]
 

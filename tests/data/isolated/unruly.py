@@ -54,13 +54,15 @@ async def crashes(message, ctx):
 
 
 async def blocks(message, ctx):
-    """Block the loop without end."""
+    """Block the loop without end, once it is told to."""
+    await ctx.call("get_ticket", ticket_id="T-1")
     while True:
         time.sleep(1)
 
 
 async def swallows(message, ctx):
-    """Swallow every cancellation."""
+    """Swallow every cancellation, once it is told to."""
+    await ctx.call("get_ticket", ticket_id="T-1")
     while True:
         try:
             await asyncio.sleep(60)
