@@ -14,10 +14,12 @@ from tbadapters.core.errors import (
     AccessFault,
     AgentFault,
     Fault,
+    HarnessFault,
     MissingFramework,
     ProviderFault,
     TbAdaptersError,
     describe,
+    is_ours,
 )
 from tbadapters.core.provider_errors import Meaning, meaning_of, retry_after
 
@@ -67,7 +69,8 @@ def typed(error: BaseException) -> TbAdaptersError | None:
 def agent_fault(error: BaseException) -> Fault:
     """Return the fault for an exception that escaped from an agent.
 
-    In this order: our own fault wrapped inside it, a model endpoint's failure, else the agent's own exception.
+    In this order: our own fault wrapped inside it, a model endpoint's failure, a bug of ours, else the agent's own
+    exception.
 
     Raises:
         TbAdaptersError: an error of ours that is no fault (a tool called outside a trial) passes as it is.
@@ -75,7 +78,10 @@ def agent_fault(error: BaseException) -> Fault:
     found = typed(error)
     if found is not None and not isinstance(found, Fault):
         raise found
-    return found or model_fault(error) or AgentFault(describe(error))
+    if (fault := found or model_fault(error)) is not None:
+        return fault
+    bug = next((cause for cause in causes(error) if is_ours(cause)), None)
+    return AgentFault(describe(error)) if bug is None else HarnessFault(describe(bug))
 
 
 def model_fault(error: BaseException) -> Fault | None:

@@ -224,6 +224,21 @@ def boundary(fault: type[Fault]) -> Iterator[None]:
         raise fault(describe(error)) from error
 
 
+_OURS = ("tbadapters.core.", "tbadapters.adapters.", "tbadapters.sandboxes.")
+
+
+def is_ours(error: BaseException) -> bool:
+    """Say whether code of ours raised an error that it did not mean to: a bug, of which no agent is to be blamed.
+
+    ``ToolError`` and ``RuntimeError`` are raised on purpose, to tell an agent what it did.
+    """
+    innermost, trace = "", error.__traceback__
+    while trace is not None:
+        innermost, trace = str(trace.tb_frame.f_globals.get("__name__")), trace.tb_next
+    deliberate = isinstance(error, TbAdaptersError | ToolError | RuntimeError) or not isinstance(error, Exception)
+    return innermost.startswith(_OURS) and not deliberate
+
+
 def describe(error: BaseException) -> str:
     """Return ``error`` as one line: its type and its message, without keys and passwords."""
     text = redacted(" ".join(str(error).split()))

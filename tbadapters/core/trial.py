@@ -31,6 +31,7 @@ from tbadapters.core.errors import (
     TbAdaptersError,
     boundary,
     describe,
+    is_ours,
 )
 from tbadapters.core.grading import Verdict
 from tbadapters.core.judge import Judge, NoJudge
@@ -305,7 +306,9 @@ def _fault_of(talking: asyncio.Task[None], attempt: Attempt, provider_faults: Pr
     # What a framework made of a provider's fault, a polite sentence or an exception of its own, is not the agent's.
     fault = provider_faults.unrecovered(swallowed=error is None)
     if fault is None and error is not None:
-        return error if isinstance(error, AgentFault) else AgentFault(describe(error))
+        if isinstance(error, AgentFault):
+            return error
+        return HarnessFault(describe(error)) if is_ours(error) else AgentFault(describe(error))
     return fault
 
 

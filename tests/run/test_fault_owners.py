@@ -88,6 +88,43 @@ async def test_an_exception_of_ours_is_never_graded(run, desk, monkeypatch):
     assert record.fault.owner == "harness"
 
 
+def bug_in(module):
+    """Return a function that fails by itself, in a module of this name."""
+    names = {"__name__": module}
+    exec("def bug(*args, **options): return {}['missing']", names)
+    return names["bug"]
+
+
+async def test_a_bug_in_an_adapter_of_ours_is_never_graded(run, monkeypatch):
+    """What our own code raises by mistake, while the agent is driven, leaves no verdict."""
+    monkeypatch.setattr("tbadapters.adapters.function._is_async", bug_in("tbadapters.adapters.function"))
+    (record,) = (await run(_polite)).trials
+    assert (record.passed, record.fault.owner) == (None, "harness")
+    assert "KeyError: 'missing'" in record.fault.message
+
+
+@pytest.mark.parametrize("module", ["mine", "tbadapters_of_mine.core", "tbadapters.testing.model"])
+async def test_a_bug_of_the_agents_own_is_the_agents(run, module):
+    """The same mistake in whatever code is not ours fails the trial."""
+    bug = bug_in(module)
+
+    async def agent(message, ctx):
+        return bug()
+
+    (record,) = (await run(agent)).trials
+    assert (record.passed, record.fault.owner) == (False, "agent")
+
+
+async def test_a_tools_error_that_the_agent_does_not_handle_is_the_agents(run):
+    """An error that we tell an agent on purpose is its own to handle."""
+
+    async def agent(message, ctx):
+        return await ctx.call("set_status", ticket_id="T-404", status="hold")
+
+    (record,) = (await run(agent)).trials
+    assert (record.passed, record.fault.owner) == (False, "agent")
+
+
 async def _polite(message, ctx):
     await asyncio.sleep(0)
     return "I'm sorry, that can't be done."
