@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import is_dataclass
 from typing import Any
 
 from markupsafe import Markup
 
 from tbadapters.reports.text import visible
+
+_JOINTS = re.compile(r"(?<=[/_:.])(?=[^/_:.])")
+
+
+def breakable(name: str) -> Markup:
+    """Return a name made harmless that may be broken into lines where its parts are joined, rather than anywhere."""
+    return Markup("<wbr>").join(_JOINTS.split(visible(name)))
 
 
 def harmless(value: Any) -> Any:

@@ -28,10 +28,11 @@ from tbadapters.core.statistics import Tally
 from tbadapters.reports import drawings, text
 from tbadapters.reports.charts import curve_chart, difference_whisker, rate_whisker
 from tbadapters.reports.grid import looks_of, short_id, task_rows
-from tbadapters.reports.harmless import harmless
+from tbadapters.reports.harmless import breakable, harmless
 from tbadapters.reports.published import beside
 
 _DENSE = 100  # tasks from which on a row of the grid is as low as can be read
+_LONG = 28  # letters of a task's id that do not fit into a third of the page's width
 _WIDEST = 25  # trials that fit into a row of the grid
 
 
@@ -98,6 +99,7 @@ def comparison_page(comparison: Comparison, target: Path) -> str:
         ours=results,
         links={name: _link(result, target) for name, result in results.items()},
         rows=list(_compared(results)),
+        long_ids=any(len(short_id(task.id, r.suite)) > _LONG for r in results.values() for task in r.tasks),
     )
 
 
@@ -171,7 +173,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(percent=text.percent, span=text.span, money=text.money, p=p_text, amount=text.amount)
     environment.filters.update(figure=text.figure_value, coverage=text.coverage_text, points=text.points)
-    environment.filters.update(short=short_id, tool_fault=text.tool_fault_cells)
+    environment.filters.update(breakable=breakable, short=short_id, tool_fault=text.tool_fault_cells)
     environment.globals.update(tool_fault_columns=text.TOOL_FAULT_COLUMNS, tool_fault_note=text.TOOL_FAULT_NOTE)
     environment.globals.update(rate_whisker=rate_whisker, difference_whisker=difference_whisker)
     environment.tests["amount"] = lambda figure: isinstance(figure, Amount)

@@ -12,6 +12,7 @@ from tbadapters.reports.text import percent
 WIDTH, HEIGHT = 440, 320
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 12, 42
 _LETTER, _LINE, _GAP = 7.1, 13.0, 9.0  # of a label of 12 pixels
+_CLEAR = 12.0
 _PARTS_NAMED = 8  # with more, the names of a suite's parts would hide the points
 
 Kind = Literal["agent", "published", "part"]
@@ -144,6 +145,9 @@ class _Box(NamedTuple):
     right: float
     bottom: float
 
+    def wider(self, by: float) -> _Box:
+        return _Box(self.left - by, self.top - by / 3, self.right + by, self.bottom + by / 3)
+
     def meets(self, other: _Box) -> bool:
         return (
             self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
@@ -154,13 +158,17 @@ def _labels(points: Sequence[Point]) -> dict[Point, Label]:
     """Place names where they hide neither a point nor another name: agents' first, then models', then parts'."""
     parts = sum(point.kind == "part" for point in points)
     named = [p for p in reversed(points) if p.kind != "part" or parts <= _PARTS_NAMED]
+    marks = {point: next(_covered(point)) for point in points}
     taken = [box for point in points for box in _covered(point)]
     found: dict[Point, Label] = {}
     for point in named:
         for label in _candidates(point, far=point.kind != "part"):
             box = _box(label, point.name)
+            others = [] if label.far else [mark for other, mark in marks.items() if other is not point]
             inside = box.left >= LEFT and box.right <= WIDTH and box.top >= 0 and box.bottom <= HEIGHT - BOTTOM
-            if inside and not any(box.meets(other) for other in taken):
+            # Without a line that leads to it, a name is read as that of the nearest point.
+            clear = not any(box.wider(_CLEAR).meets(mark) for mark in others)
+            if inside and clear and not any(box.meets(other) for other in taken):
                 found[point] = label
                 taken.append(box)
                 break

@@ -1,6 +1,7 @@
 """What stands in the drawings: points where their rates put them, names that hide nothing, amounts to scale."""
 
 from dataclasses import replace
+from math import hypot
 
 import pytest
 from hypothesis import given
@@ -47,6 +48,11 @@ def _box(spot):
     return left, spot.label.y - 10, left + width, spot.label.y + 3
 
 
+def _distance(box, spot):
+    left, top, right, bottom = box
+    return hypot(max(left - spot.x, spot.x - right, 0), max(top - spot.y, spot.y - bottom, 0))
+
+
 @given(POINTS)
 def test_names_hide_neither_points_nor_names(points):
     """However points lie, no name overlaps another or a point, or leaves the drawing."""
@@ -69,6 +75,14 @@ def test_two_agents_at_one_place_are_both_named():
     labels = [spot.label for spot in chart.spots]
     assert len(set(labels)) == 5
     assert any(label.far for label in labels)
+
+
+def test_a_name_beside_a_point_is_that_point_s():
+    """A name without a line that leads to it has its own point nearer than any other."""
+    for across, up in ((0.02, 0.02), (0.02, -0.02), (0.03, 0.0), (0.0, 0.03)):
+        chart = scatter([Point("first", 0.5, 0.5), Point("second", 0.5 + across, 0.5 + up, number=1)], x="x", y="y")
+        for spot, other in zip(chart.spots, reversed(chart.spots), strict=True):
+            assert spot.label.far or _distance(_box(spot), spot) < _distance(_box(spot), other)
 
 
 def test_agents_stand_at_their_figures():

@@ -108,6 +108,13 @@ def test_hostile_text_is_shown_as_text():
     assert "&lt;/script&gt;&lt;script&gt;" in text
 
 
+def test_long_names_break_where_their_parts_are_joined():
+    """A task's id may be broken into lines after a slash, an underscore or a colon, and reads as it is."""
+    found = result_of([[T]])
+    found = replace(found, tasks=(TaskInfo("bank/a_b:<i>"),), records=(replace(found.records[0], task="bank/a_b:<i>"),))
+    assert '<span class="name">a_<wbr>b:<wbr>&lt;i&gt;</span>' in run_page(found)
+
+
 def test_the_trials_are_in_the_page():
     """Each task's trials are there, compressed, and read back as they were; a trial that was not run is null."""
     found = result_of([[T, F], [N]], k=2)
