@@ -19,6 +19,7 @@ from tbadapters.adapters.factory import AgentFactory
 from tbadapters.adapters.registry import resolve_agent
 from tbadapters.core.approvals import ApprovalPolicy
 from tbadapters.core.comparison import Comparison
+from tbadapters.core.concurrency import FIRST
 from tbadapters.core.cost import Price, estimate_cost
 from tbadapters.core.errors import RunStopped, TbAdaptersError, ToolsDiffer, UnusableFolder, describe
 from tbadapters.core.events import Event, OnEvent, RunPlanned
@@ -102,7 +103,7 @@ class Campaign:
             for run in runs:
                 tell(self._announcement(run))
             runner = Runner(
-                concurrency=self.concurrency,
+                concurrency=self._concurrency,
                 max_cost=self.max_cost,
                 on_event=tell,
                 control=self.control,
@@ -121,6 +122,11 @@ class Campaign:
                 raise
             with _after(folders_of(runs)):
                 return tuple([await self._written(run) for run in runs])
+
+    @property
+    def _concurrency(self) -> int | None:
+        """Trials under way, None where it adapts: in processes of their own, agents are too large to have many of."""
+        return FIRST if self.concurrency is None and self.isolation == "process" else self.concurrency
 
     async def comparison(self) -> Comparison:
         """Run all agents and write their comparison beside their run folders."""
@@ -163,7 +169,7 @@ class Campaign:
             instructions=self.instructions,
             seed=self.seed,
             prices=self.prices,
-            paced=self.concurrency is None,
+            paced=self._concurrency is None,
             approvals=self.approvals,
             faults=self.faults,
         )
