@@ -1,7 +1,6 @@
 """What stands in the drawings: points where their rates put them, names that hide nothing, amounts to scale."""
 
 from dataclasses import replace
-from math import hypot
 
 import pytest
 from hypothesis import given
@@ -48,11 +47,6 @@ def _box(spot):
     return left, spot.label.y - 10, left + width, spot.label.y + 3
 
 
-def _distance(box, spot):
-    left, top, right, bottom = box
-    return hypot(max(left - spot.x, spot.x - right, 0), max(top - spot.y, spot.y - bottom, 0))
-
-
 @given(POINTS)
 def test_names_hide_neither_points_nor_names(points):
     """However points lie, no name overlaps another or a point, or leaves the drawing."""
@@ -78,11 +72,15 @@ def test_two_agents_at_one_place_are_both_named():
 
 
 def test_a_name_beside_a_point_is_that_point_s():
-    """A name without a line that leads to it has its own point nearer than any other."""
-    for across, up in ((0.02, 0.02), (0.02, -0.02), (0.03, 0.0), (0.0, 0.03)):
+    """A name without a line that leads to it keeps away from any other point."""
+    places = [(x / 100, y / 100) for x in range(-4, 5, 2) for y in range(-4, 5, 2) if x or y]
+    for across, up in places:
         chart = scatter([Point("first", 0.5, 0.5), Point("second", 0.5 + across, 0.5 + up, number=1)], x="x", y="y")
         for spot, other in zip(chart.spots, reversed(chart.spots), strict=True):
-            assert spot.label.far or _distance(_box(spot), spot) < _distance(_box(spot), other)
+            left, top, right, bottom = _box(spot)
+            beside = left - 12 < other.x + 5 and other.x - 5 < right + 12
+            level = top < other.y + 5 and other.y - 5 < bottom
+            assert spot.label.far or not (beside and level)
 
 
 def test_agents_stand_at_their_figures():
