@@ -36,7 +36,7 @@ async def test_twenty_runs_hold_no_more_than_five(play, desk, tmp_path, stack):
         if stack == "function":
             result = await evaluate(f"{AGENTS}:odd_even", suite=desk, trials=10, out=tmp_path, progress="off")
         else:
-            result, *_ = await play(stack, tasks=10, trials=5)
+            result, *_ = await play(stack, tasks=5, trials=4)
         assert result.coverage.missing == 0
         del result
         files, threads, memory = held()
@@ -63,7 +63,7 @@ async def test_concurrency_changes_no_verdict(play, desk, tmp_path, stack):
                 f"{AGENTS}:odd_even", suite=desk, trials=20, concurrency=concurrency, out=tmp_path, progress="off"
             )
         else:
-            options = {"outcomes": Outcomes(pass_rate=0.6, seed=8), "tasks": 25, "trials": 8}
+            options = {"outcomes": Outcomes(pass_rate=0.6, seed=8), "tasks": 25, "trials": 4}
             result, *_ = await play(stack, concurrency=concurrency, **options)
         trials = [(r.task, r.index, r.passed, r.end_reason, r.verdict) for r in result.trials]
         found[concurrency] = (trials, result.figures.to_dict(every_k=True))
