@@ -95,7 +95,7 @@ async def test_throughput_settles_at_what_the_provider_takes(desk, tmp_path):
         async def agent(message, ctx):
             for number in range(8):
                 body = {"model": "m", "messages": [{"role": "user", "content": f"{ctx.id} {number}"}]}
-                while (await web.post(f"{server.url}/chat/completions", json=body)).is_error:  # noqa: ASYNC110  (so it does)
+                while (await web.post(f"{server.url}/chat/completions", json=body)).is_error:
                     await anyio.sleep(0.1)  # impatient: without a pace, half the requests would be refused
             return "I'm sorry, that can't be done."
 
