@@ -1,4 +1,4 @@
-"""The process that imports the agent once and makes a process for each attempt: ``python -m ... FD SPEC PATH``.
+"""The process that imports the agent once and makes a process for each attempt.
 
 Importing an agent's frameworks takes seconds, a fork milliseconds. The run sends it one byte with one end of a
 socket for every process that it wants, and is told the process's id and, later, how it ended, a JSON line each. A
@@ -26,7 +26,7 @@ from typing import NoReturn
 
 from tbadapters.isolation.inside import play
 from tbadapters.isolation.offspring import WANTED, offspring
-from tbadapters.isolation.spec import Importable, entered
+from tbadapters.isolation.spec import Importable, command, entered
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -36,7 +36,6 @@ def main() -> NoReturn:
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
     agent = Importable.from_json(sys.argv[2])
-    sys.path[:] = json.loads(sys.argv[3])
     entered(agent.spec)
     _adopt_orphans()
     _imported(agent)
@@ -109,9 +108,8 @@ class _Server:
             os._exit(1)
 
     def _started(self, connection: socket.socket) -> int:
-        arguments = [str(connection.fileno()), self._agent.to_json(), json.dumps(sys.path)]
         process = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
-            [sys.executable, "-m", "tbadapters.isolation.inside", *arguments],
+            command("tbadapters.isolation.inside", connection.fileno(), self._agent),
             pass_fds=[connection.fileno()],
             start_new_session=True,
         )
@@ -147,7 +145,3 @@ def _can_fork() -> bool:
     if sys.platform != "linux":
         return False
     return threading.active_count() == 1 and len(list(Path("/proc/self/task").iterdir())) == 1
-
-
-if __name__ == "__main__":
-    main()

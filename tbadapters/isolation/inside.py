@@ -46,7 +46,6 @@ _HEADERS = ("retry-after", "retry-after-ms")
 def main() -> NoReturn:
     """Play one attempt in a process that was started afresh."""
     agent = Importable.from_json(sys.argv[2])
-    sys.path[:] = json.loads(sys.argv[3])
     entered(agent.spec)
     play(socket.socket(fileno=int(sys.argv[1])), agent)
 
@@ -337,7 +336,3 @@ class _Witness(TransportHook):
 def _address(request: Any) -> str:
     """Return where a request goes, without the query: some APIs take their key there."""
     return str(request.url.copy_with(query=None, username=None, password=None))
-
-
-if __name__ == "__main__":
-    main()

@@ -24,7 +24,7 @@ from tbadapters.core.logs import get_logger
 from tbadapters.core.printable import visible
 from tbadapters.core.redaction import redacted
 from tbadapters.isolation.offspring import WANTED, offspring, parent_of
-from tbadapters.isolation.spec import Importable
+from tbadapters.isolation.spec import Importable, command
 from tbadapters.isolation.wire import LENGTH, MESSAGE_MAX, Pipe, encoded
 
 log = get_logger(__name__)
@@ -109,11 +109,10 @@ class Processes:
         """Start the fork server."""
         self._control, theirs = socket.socketpair()
         reading, writing = os.pipe()
-        arguments = [str(theirs.fileno()), self._agent.to_json(), json.dumps(sys.path)]
         environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"} | os.environ  # threads forbid forks
         with theirs:
             self._server = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
-                [sys.executable, "-m", "tbadapters.isolation.fork_server", *arguments],
+                command("tbadapters.isolation.fork_server", theirs.fileno(), self._agent),
                 stdin=subprocess.DEVNULL,
                 stdout=writing,
                 stderr=writing,

@@ -85,6 +85,15 @@ def importable(agent: object) -> Importable:
     )
 
 
+def command(module: str, descriptor: int, agent: Importable) -> list[str]:
+    """Return the command that runs ``main()`` of a module of this package, with this process's import path.
+
+    Its arguments are a socket's descriptor and the agent.
+    """
+    start = f"import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from {module} import main; main()"
+    return [sys.executable, "-c", start, str(descriptor), agent.to_json(), json.dumps(sys.path)]
+
+
 def entered(spec: str) -> None:
     """Say that this process is an agent's own."""
     _importing.append(spec)
