@@ -1,6 +1,6 @@
 """The benchmark's backend: sessions with a checkout's tool servers, their search, and the tasks' graders.
 
-Servers, search and the tests' process are started when a run begins and end with it; two runs never share them.
+Servers and search are started when a run begins and end with it; two runs never share them.
 """
 
 from __future__ import annotations
@@ -147,12 +147,6 @@ def records_of(effects: Mapping[str, Any]) -> State:
     return replace(tables_of(told), raw=effects)
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    backend: McpBackend
-    graders: ThinkingBoxGraders
-
-
 class ThinkingBoxBackend:
     """Opens sessions with the servers of a task's world, and grades by the task's own test function.
 
@@ -170,8 +164,10 @@ class ThinkingBoxBackend:
         self._built = {one.task.id: one for one in built}
         self._agent = agent
         self._search = search
-        self._run: ContextVar[_Run | None] = ContextVar("run", default=None)
-        self._alone = ThinkingBoxGraders(self._function_of)
+        self._sessions: ContextVar[McpBackend | None] = ContextVar("sessions", default=None)
+        self._graders = ThinkingBoxGraders(self._function_of)
+        self._runs = 0
+        self._lock = threading.Lock()
 
     def _function_of(self, task: Task) -> GradingFunction:
         function = self._built[task.id].function
@@ -191,21 +187,35 @@ class ThinkingBoxBackend:
             options = await stack.enter_async_context(self._search.running()) if self._search and searching else {}
             servers = await to_thread.run_sync(lambda: {name: self._servers.server(name, options) for name in names})
             backend = McpBackend(servers, grader_of=self.grader, tools_of=self.tools_of, state_of=records_of)
-            graders = ThinkingBoxGraders(self._function_of)
-            await stack.enter_async_context(graders.running())
+            await stack.enter_async_context(self._graded())
             await stack.enter_async_context(backend.running())
-            token = self._run.set(_Run(backend, graders))
+            token = self._sessions.set(backend)
             try:
                 yield
             finally:
-                self._run.reset(token)
+                self._sessions.reset(token)
+
+    @asynccontextmanager
+    async def _graded(self) -> AsyncIterator[None]:
+        """End the tests' process when the last run is over that has its tasks graded."""
+        with self._lock:
+            self._runs += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._runs -= 1
+                last = not self._runs
+            if last:
+                async with self._graders.running():
+                    pass
 
     @asynccontextmanager
     async def open(self, task: Task) -> AsyncIterator[McpSandbox]:
         """Open a session; outside of a run, with servers of its own."""
-        run = self._run.get()
-        if run is not None:
-            async with run.backend.open(task) as sandbox:
+        sessions = self._sessions.get()
+        if sessions is not None:
+            async with sessions.open(task) as sandbox:
                 yield sandbox
             return
         async with self.running(), self.open(task) as sandbox:
@@ -213,5 +223,4 @@ class ThinkingBoxBackend:
 
     def grader(self, task: Task) -> ThinkingBoxGrader:
         """Return the grader of a task."""
-        run = self._run.get()
-        return (run.graders if run is not None else self._alone)(task, self)
+        return self._graders(task, self)

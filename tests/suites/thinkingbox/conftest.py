@@ -33,7 +33,11 @@ def cache(tmp_path, monkeypatch):
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def small():
     """The suite of the small data folder, its server run by this interpreter (mcp 2.x)."""
-    return load_suite("thinkingbox", data=SMALL, python=sys.executable, search="stand-in")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(CACHE))
+        suite = load_suite("thinkingbox", data=SMALL, python=sys.executable, search="stand-in")
+        assert suite.every_tool, "listed here: nobody waits for a server in a test's loop"
+    return suite
