@@ -1,6 +1,7 @@
 """Whatever an agent's process does, it is that agent's failed trial, ends in time, and touches nothing else."""
 
 import asyncio
+import json
 import os
 import re
 import time
@@ -162,6 +163,20 @@ async def test_a_dead_fork_server_is_the_harnesss(desk, chosen):
         await asyncio.sleep(0.1)
         record, fault = await attempt_of(desk, agent)
     assert (record.passed, fault.owner, fault.code) == (None, "harness", "fork_server")
+
+
+async def test_what_it_inherits(desk, chosen, tmp_path, monkeypatch):
+    """An agent's process has the environment of the run, and none of its files."""
+    monkeypatch.setenv("MY_OWN_SETTING", "as it was")
+    chosen.write_text("lists_files")
+    result = await evaluate(
+        f"{Path(__file__).parent.parent}/data/isolated/unruly.py:agent", suite=desk, tasks=1, trials=1,
+        isolation="process", out=tmp_path, progress="off",
+    )  # fmt: skip
+    opened, setting = json.loads(result.records[0].messages[1].text)
+    assert setting == "as it was"
+    assert [name for name in opened if name.startswith("/") and name != "/dev/null" and "/fd" not in name] == []
+    assert len([name for name in opened if name.startswith("socket:")]) == 3  # the pipe, and the loop's own two
 
 
 async def test_others_are_untouched(desk, chosen, tmp_path):

@@ -203,3 +203,9 @@ async def by_ticket(message, ctx):
 
 _ASKED = {"type": "seen", "event": "request", "method": "POST", "url": "http://x/v1/messages", "body": "x" * 15_000_000}
 floods = _sends_each([_message(json.dumps({**_ASKED, "id": number}).encode()) for number in range(5)])
+
+
+async def lists_files(message, ctx):
+    """Say what this process has open, and what its environment says of keys."""
+    opened = [str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    return json.dumps([opened, os.environ["MY_OWN_SETTING"]])
