@@ -271,10 +271,8 @@ def send(connection: socket.socket, answer: Any) -> None:
 class Program:
     """The caught program, and what a fork of it does with its connection."""
 
-    def __init__(
-        self, spec: dict[str, Any], module: types.ModuleType, caught: Caught, preparation: Preparation
-    ) -> None:
-        self.spec, self.module, self.caught, self.preparation = spec, module, caught, preparation
+    def __init__(self, token: str, module: types.ModuleType, caught: Caught, preparation: Preparation) -> None:
+        self.token, self.module, self.caught, self.preparation = token, module, caught, preparation
         self.server = callable_directly(caught.function)
 
     @property
@@ -285,7 +283,7 @@ class Program:
     def forks(self, path: str, alive: Any) -> Forks:
         """Return what serves forks of this process at a path."""
         folder = os.path.dirname(path) if alive is sys.stdin else None
-        return Forks(path, alive, folder, self.spec["token"], self.serve)
+        return Forks(path, alive, folder, self.token, self.serve)
 
     def serve(self, connection: socket.socket) -> Forks | None:
         """Serve a connection; return what serves forks where the connection asked for that."""
@@ -377,7 +375,8 @@ def main() -> None:
     """Prepare, import, and serve.
 
     The specification holds ``module``, ``path`` (folders put first on the import path), ``prepare`` (files),
-    ``options`` (for their functions), ``spawn``, and, to be served by forks, ``socket`` and ``token``.
+    ``options`` (for their functions), ``spawn``, and, to be served by forks, ``socket``. The token is the first line of
+    standard input: whoever reads the list of processes does not learn it.
     """
     spec = json.loads(sys.argv[1])
     sys.path[:1] = spec["path"]
@@ -386,10 +385,11 @@ def main() -> None:
     if spec.get("spawn"):
         runpy.run_module(spec["module"], run_name="__main__", alter_sys=True)
         return
+    token = os.read(0, LONGEST_TOKEN).decode().strip()
     told = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the server prints must not look like what we say
     module, code = as_main(spec["module"])
-    program = Program(spec, module, catch(code, module), preparation)
+    program = Program(token, module, catch(code, module), preparation)
     preparation.run("after_import", module, spec["options"])
     reason = unforkable()
     if reason is None:

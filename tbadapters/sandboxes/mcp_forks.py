@@ -156,10 +156,12 @@ class ForkedServer(Generic[T]):
         """
         folder = Path(await to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="tbadapters-mcp-")))
         token = secrets.token_hex(16)
-        spec = specification(server) | {"socket": str(folder / "module"), "token": token}
+        spec = specification(server) | {"socket": str(folder / "module")}
         log_path = folder / "log"
         try:
             process = await _started(server, spec, log_path)
+            assert process.stdin is not None, "it is a pipe"  # noqa: S101  (narrows the type)
+            process.stdin.write(f"{token}\n".encode())
         except BaseException:
             await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
             raise

@@ -160,6 +160,16 @@ async def test_mcp_client_reaches_no_forked_server_without_the_token() -> None:
                     await session.list_tools()
 
 
+async def test_token_is_not_in_the_list_of_processes() -> None:
+    """The token of a forked server stands on no command line, where every process of the user could read it."""
+    desk = backend()
+    async with desk.running(), desk.open(task()):
+        token = desk._run.forked["desk"]._token  # type: ignore[union-attr]
+        commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+        assert any(b"fork_server.py" in command for command in commands)
+        assert not any(token.encode() in command for command in commands)
+
+
 async def test_init_runs_once_a_task(tmp_path: Path) -> None:
     """Attempts at a task are forks of the process that ran its init; each task is torn down once."""
     trace = tmp_path / "trace"
