@@ -59,7 +59,7 @@ def framework(request) -> str:
 @pytest.fixture
 def agent_of(framework):
     """Return what makes the framework's agent for a suite, a client and a scripted model."""
-    return lambda suite, client: MAKERS[framework](suite, client)
+    return MAKERS[framework]
 
 
 @pytest.fixture
