@@ -101,15 +101,32 @@ class FunctionRunner:
                 executed.
         """
         request = {"code": code, "file": function.file.name, "function": function.name, "x": dict(x)}
-        process = await to_thread.run_sync(self._started)
-        with process.test() as connection:
-            talk = _Talk(connection, function.name, self._seconds)
-            try:
-                outcome = await talk.outcome(request, ask)
-            finally:
-                if talk.pid is not None and not talk.over:
-                    process.end_test(talk.pid)
+        try:
+            outcome = await self._outcome(request, ask)
+        except _Gone:  # it died since the last test, before this one began
+            outcome = await self._outcome(request, ask)
         return _read(outcome, function)
+
+    async def _outcome(self, request: Mapping[str, Any], ask: Ask) -> dict[str, Any]:
+        process = await to_thread.run_sync(self._started)
+        try:
+            with process.test() as connection:
+                talk = _Talk(connection, request["function"], self._seconds)
+                try:
+                    return await talk.outcome(request, ask)
+                finally:
+                    if talk.pid is not None and not talk.over:
+                        process.end_test(talk.pid)
+        except _Gone:
+            await to_thread.run_sync(self._replace, process)
+            raise
+
+    def _replace(self, process: _Process) -> None:
+        """Let the next test start another process, where that has not happened yet."""
+        with self._lock:
+            if self._process is process:
+                self._process = None
+        process.end()
 
     def _started(self) -> _Process:
         with self._lock:
@@ -118,6 +135,13 @@ class FunctionRunner:
                     self._process.end()
                 self._process = _Process()
             return self._process
+
+
+class _Gone(GraderFault):
+    """Raised when the process is not there that should fork for a test."""
+
+    def __init__(self) -> None:
+        super().__init__("The process that executes test functions is gone.", code="test_process")
 
 
 class _Process:
@@ -150,9 +174,7 @@ class _Process:
             try:
                 socket.send_fds(self._control, [CONTROL.pack(0)], [theirs.fileno()])
             except OSError as error:
-                raise GraderFault(
-                    f"The process of the test functions is gone ({error}).", code="test_process"
-                ) from error
+                raise _Gone from error
             theirs.close()
             yield ours
 
@@ -244,6 +266,8 @@ class _Talk:
         return bytes(data)
 
     def _died(self) -> GraderFault:
+        if self.pid is None:
+            return _Gone()
         return GraderFault(f"The process of {self._name} ended before the test did.", code="test_died")
 
 

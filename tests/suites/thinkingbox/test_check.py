@@ -63,6 +63,7 @@ async def test_a_test_function_that_is_wrong_is_found(tmp_path: Path, old: str, 
     rows = {row.name: row for row in report.rows()}
     assert not rows[failing].ok
     assert "shelf/test_move" in rows[failing].note
+    assert not rows["agreement"].ok
     assert "NOT OK" in report.summary
 
 
