@@ -6,6 +6,7 @@ import signal
 import sys
 import textwrap
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -165,9 +166,8 @@ async def test_token_is_not_in_the_list_of_processes() -> None:
     desk = backend()
     async with desk.running(), desk.open(task()):
         token = desk._run.forked["desk"]._token  # type: ignore[union-attr]
-        commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-        assert any(b"fork_server.py" in command for command in commands)
-        assert not any(token.encode() in command for command in commands)
+        assert any("fork_server.py" in command for command in commands().values())
+        assert not any(token in command for command in commands().values())
 
 
 async def test_init_runs_once_a_task(tmp_path: Path) -> None:
@@ -310,18 +310,18 @@ async def test_wrong_descriptions_are_refused() -> None:
 # -- what is left ---------------------------------------------------------------------------------------------------
 
 
-def processes() -> set[str]:
-    """Return the processes of forking helpers and of what tools start, of this test's own."""
-    found = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            except OSError:
-                continue
-            if "fork_server.py" in command and str(DATA) in command:
-                found.add(f"{entry.name} {command[:60]}")
+def commands() -> dict[str, str]:
+    """Return the command line of every process, by its id."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it ended meanwhile
+            found[path.parent.name] = path.read_bytes().replace(b"\0", b" ").decode()
     return found
+
+
+def processes() -> set[str]:
+    """Return the processes of forking helpers that serve this test's data."""
+    return {pid for pid, command in commands().items() if "fork_server.py" in command and str(DATA) in command}
 
 
 def open_files() -> int:
