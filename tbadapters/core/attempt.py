@@ -327,7 +327,7 @@ class Attempt:
                 said = tuple(self._transcript)
                 evidence = Evidence(self._parties.initial, final, tuple(self._calls), messages, judge, said)
                 verdict = await self._parties.grader.grade(evidence)
-                self._calls = [call.with_changes(verdict.changes) for call in self._calls]
+                self._calls = [call.with_found(verdict.changes, verdict.errors) for call in self._calls]
                 if self.fault is None or verdict.passed is None:
                     return verdict
                 return replace(verdict, passed=False, reward=0.0, reasons=(*verdict.reasons, str(self.fault)))

@@ -118,6 +118,7 @@ class Verdict:
         end_state: The name of the nearest allowed end state.
         changes: What each tool call changed, by its index, where the sandbox can't tell and the grader found it out; it
             is kept with the calls.
+        errors: Indices of calls whose answer says that the call failed where the sandbox could not tell; kept alike.
     """
 
     passed: bool | None
@@ -126,6 +127,7 @@ class Verdict:
     reasons: tuple[str, ...] = ()
     end_state: str | None = None
     changes: Mapping[int, tuple[Change, ...]] = field(default_factory=dict)
+    errors: frozenset[int] = frozenset()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON-like data."""

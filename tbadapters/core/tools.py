@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -76,11 +76,18 @@ class ToolCall:
         """How many times the sandbox executed it: once, unless a fault that was injected had it otherwise."""
         return {"transient_error": 0, "duplicate_delivery": 2}.get(self.result.fault or "", 1)
 
-    def with_changes(self, found: Mapping[int, tuple[Change, ...]]) -> ToolCall:
-        """Return the call with what was found that it changed, by the calls' indices, where the sandbox can't tell."""
-        if self.result.changes is not None or self.index not in found:
+    def with_found(self, changes: Mapping[int, tuple[Change, ...]], errors: Container[int] = ()) -> ToolCall:
+        """Return the call with what was found out about it, by the calls' indices, where the sandbox can't tell.
+
+        Args:
+            changes: What each call changed.
+            errors: The calls whose answer says that they failed.
+        """
+        result = self.result
+        if result.changes is not None:
             return self
-        return replace(self, result=replace(self.result, changes=found[self.index]))
+        changed = changes.get(self.index)
+        return replace(self, result=replace(result, changes=changed, is_error=result.is_error or self.index in errors))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the call as JSON-like data."""

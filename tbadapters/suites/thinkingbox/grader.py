@@ -22,7 +22,7 @@ from tbadapters.suites.thinkingbox.causes import Causes, Explained
 from tbadapters.suites.thinkingbox.function_context import context
 from tbadapters.suites.thinkingbox.function_runner import SECONDS, FunctionRunner, Outcome
 from tbadapters.suites.thinkingbox.grading_function import GradingFunction
-from tbadapters.suites.thinkingbox.replaying import Call, ServerShapes, Sessions
+from tbadapters.suites.thinkingbox.replaying import Call, ServerShapes, Sessions, says_error
 from tbadapters.suites.thinkingbox.states import HASHES, Comparison, Shapes, compare_effects
 
 GOLDEN = "golden"
@@ -183,7 +183,8 @@ class ThinkingBoxGrader:
     async def _failed(self, evidence: Evidence, comparison: Comparison, outcome: Outcome) -> Verdict:
         why = await self._causes.of(evidence.tool_calls, comparison)
         reasons = (self._reason(outcome, bool(why.effects)), *(sentence_of(effect) for effect in why.effects))
-        return Verdict(False, 0.0, why.effects, reasons, GOLDEN, why.changes)
+        errors = frozenset(call.index for call in evidence.tool_calls if says_error(call.result.text))
+        return Verdict(False, 0.0, why.effects, reasons, GOLDEN, why.changes, errors)
 
     async def explained(self, calls: Sequence[ToolCall]) -> Explained | None:
         """Return why a trial failed of which only the calls are known: what they leave in a fresh session, compared.

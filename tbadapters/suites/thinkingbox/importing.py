@@ -316,7 +316,7 @@ def explainer(suite: Suite) -> Explain:
             return record
         reasons = (*record.verdict.reasons, *(sentence_of(effect) for effect in why.effects))
         verdict = replace(record.verdict, effects=why.effects, reasons=reasons, end_state=GOLDEN)
-        calls = tuple(call.with_changes(why.changes) for call in record.tool_calls)
+        calls = tuple(call.with_found(why.changes) for call in record.tool_calls)
         return replace(record, verdict=verdict, tool_calls=calls)
 
     return explain

@@ -7,6 +7,7 @@ in its effects.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -192,6 +193,20 @@ class _Watch:
             found += [RowChange(place, key, before.get(key), rows.get(key)) for key in keys]
         self._seen = now
         return tuple(found)
+
+
+def says_error(text: str) -> bool:
+    """Say whether a tool's answer says that the call failed, in the form of the benchmark's servers.
+
+    They answer it as they answer everything, without marking it as an error; an agent reads it as it is.
+    """
+    if not text.startswith("{"):
+        return False
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(answer, dict) and set(answer) == {"error", "tool"}
 
 
 def table_name(server: str, table: str, servers: Mapping[str, Any]) -> str:

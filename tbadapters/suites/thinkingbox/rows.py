@@ -6,7 +6,6 @@ kept it from a verdict. Errors of decoding, of the judge and of the test's code 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from tbadapters.core.judge import Judgement
 from tbadapters.core.messages import Entry, ModelRequest, Usage
 from tbadapters.core.records import AttemptRecord, FaultRecord
 from tbadapters.core.tools import ToolCall, ToolResult
+from tbadapters.suites.thinkingbox.replaying import says_error
 
 ENDS = {
     "done": "agent_ended",
@@ -31,6 +31,7 @@ ENDS = {
 """How the reference says why a conversation ended -> how we do; any other of its reasons is kept."""
 _LINE = 500  # characters of an error that are kept
 _PROXY = "mcp_proxy_client.py"
+_UNKNOWN = "Error: function "  # what the reference answers to a call of a tool that does not exist
 
 
 class _Message(BaseModel):
@@ -188,15 +189,7 @@ def _result(call: _Message, text: str) -> ToolResult:
     refused = bool(call.metadata.get("error"))
     if refused or call.metadata.get("is_end_turn_tool"):
         return ToolResult(text, is_error=refused)
-    return ToolResult(text, is_error=_is_error(text), changes=None)
-
-
-def _is_error(text: str) -> bool:
-    try:
-        answer = json.loads(text)
-    except ValueError:
-        return text.startswith("Error: function ")
-    return isinstance(answer, dict) and set(answer) == {"error", "tool"}
+    return ToolResult(text, is_error=says_error(text) or text.startswith(_UNKNOWN), changes=None)
 
 
 def _transcript(messages: Iterable[_Message], calls: Mapping[str, ToolCall]) -> Iterator[Entry]:

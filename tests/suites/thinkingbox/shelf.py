@@ -99,6 +99,8 @@ class Shelf:
             self.tables["items"].append({"id": arguments["item"], "place": "A1", "tags": [], "size": {}, "note": ""})
         elif name == "remove":
             self.tables["items"].remove(self.item(arguments["item"]))
+        elif name == "fail":
+            return json.dumps({"error": "no such place", "tool": name})
         elif name == "break":
             raise SandboxFault("The shelf broke.")
         return "done"
@@ -199,6 +201,7 @@ TOOLS = (
     tool("note", item="string", text="string"),
     tool("add", item="string"),
     tool("remove", item="string"),
+    tool("fail"),
     tool("break"),
 )
 

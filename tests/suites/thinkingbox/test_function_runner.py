@@ -10,6 +10,7 @@ import pytest
 from anyio import to_thread
 
 from tbadapters.core.errors import GraderFault, JudgeFault
+from tbadapters.suites.thinkingbox import function_runner
 from tbadapters.suites.thinkingbox.function_runner import FunctionRunner, Outcome
 from tbadapters.suites.thinkingbox.grading_function import GradingFunction
 
@@ -253,6 +254,14 @@ async def test_a_process_that_dies_is_replaced_and_none_is_left(tmp_path: Path) 
         assert first != second
     assert not _is_running(first)
     assert not _is_running(second)
+
+
+async def test_a_process_whose_end_is_not_seen_yet_is_replaced(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that finds nobody to fork for it is executed in a new process, and gives its own outcome."""
+    first = int((await stage.run("import os\nprint(os.getppid())")).printed)
+    os.kill(first, 9)
+    monkeypatch.setattr(function_runner._Process, "is_alive", True)
+    assert (await stage.run("return 0.5")).reward == 0.5
 
 
 def _is_running(pid: int) -> bool:

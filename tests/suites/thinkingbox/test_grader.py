@@ -193,6 +193,23 @@ async def test_a_run_records_which_calls_wrote(tmp_path: Path) -> None:
     assert [effect.caused_by for effect in record.verdict.effects] == [1]
 
 
+async def test_a_failed_trial_whose_last_call_failed_did_not_look_clean(tmp_path: Path) -> None:
+    """An error that the servers answer unmarked is read as it is by the agent, and as an error by the record."""
+    suite = shelf_suite(tmp_path, task("test_move", MOVE))
+    read = []
+
+    async def agent(message: str, ctx: Any) -> str:
+        await ctx.call("move", item="I1", place="A2")
+        read.append(await ctx.call("fail"))
+        return "It is done."
+
+    result = await evaluate(agent, suite=suite, trials=1, out=tmp_path, progress="off")
+    (record,) = result.records
+    assert [(call.wrote, call.result.is_error) for call in record.tool_calls] == [(True, False), (False, True)]
+    assert not record.looked_clean
+    assert read == ['{"error": "no such place", "tool": "fail"}']
+
+
 async def test_a_run_keeps_a_disagreement_without_verdict(tmp_path: Path) -> None:
     """A disagreement is recorded with its owner, and the trial has no verdict."""
     suite = shelf_suite(
