@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tbadapters.campaign import Campaign
 from tbadapters.core.comparison import Comparison
 from tbadapters.core.errors import MissingFramework
 from tbadapters.core.limits import Limits
 from tbadapters.core.suite import Suite
-from tbadapters.campaign import Campaign
 from tbadapters.suites import load_suite
 from tbadapters.testing import GoldenPolicy, Outcomes, ScriptedModelServer
 
