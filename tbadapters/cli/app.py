@@ -1,7 +1,8 @@
-"""The command line: parse, call, print. What it does is in ``evaluate.py``, what it shows in ``reports``.
+"""The command line: parse, call, print. What it does is in ``campaign.py``, what it shows in ``reports``.
 
 Exit codes: 0 done; 1 a check does not hold; 2 what was asked for can't be done; 3 the suite is wrong; 4 the run was
-stopped early, what is finished is kept; 70 a bug in tbadapters; 130 interrupted, what is finished is kept.
+stopped early, what is finished is kept; 70 a bug in tbadapters; 130 interrupted, what is finished is kept. ``gate`` has
+1 and 3 for its own answers (``gate.py``).
 With ``TBADAPTERS_DEBUG`` in the environment, an error's traceback is printed before its sentence.
 """
 
@@ -27,7 +28,7 @@ app = typer.Typer(
     name="tbadapters",
     help="Score whole agents by the backend records they leave behind, over concurrent repeated trials.",
     epilog="Exit codes: 0 done, 1 a check does not hold, 2 usage, 3 the suite is wrong, 4 the run was stopped early, "
-    "70 a bug in tbadapters, 130 interrupted. After 4, 70 and 130 what is finished is kept: go on with --resume. "
+    "70 a bug in tbadapters, 130 interrupted (gate --help has its own). After 4, 70 and 130 what is finished is kept: go on with --resume. "
     f"With {DEBUG}=1 in the environment an error's traceback is printed, too.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tbadapters.campaign import DEFAULT_OUT
 from tbadapters.cli.app import app
 from tbadapters.cli.options import OutOption, PriceOption, prices_of
 from tbadapters.core.errors import UsageError
 from tbadapters.core.event_loop import run_to_end
 from tbadapters.core.run_folder import load_result
 from tbadapters.core.sandbox import running
+from tbadapters.core.suite import Suite
 
-DEFAULT_OUT = Path("runs")
+if TYPE_CHECKING:
+    from tbadapters.suites.thinkingbox.importing import Import
 
 
 @app.command("import-thinkingbox")
@@ -43,24 +46,24 @@ def import_thinkingbox(
     if replay and data is None:
         raise UsageError("--replay needs the tool servers: name the checkout of thinkingbox-data by --data, too.")
     results = importing.Results.of(file)
-    known = {} if data is None else importing.known_tests(data, results.uids)
     suite = load(data=data, tests=importing.tests_with(data, results.uids), python=python) if replay and data else None
-
-    async def written() -> Path:
-        rows = importing.Import(
-            results=results,
-            name=name or file.stem,
-            model=model or importing.model_of(file) or "unknown model",
-            prices=prices_of(price),
-            known=known,
-            explain=importing.explainer(suite) if suite else None,
-        )
-        if suite is None:
-            return await rows.into(out or DEFAULT_OUT)
-        async with running(suite.backend):
-            return await rows.into(out or DEFAULT_OUT)
-
-    folder = run_to_end(written())
+    rows = importing.Import(
+        results=results,
+        name=name or file.stem,
+        model=model or importing.model_of(file) or "unknown model",
+        prices=prices_of(price),
+        known={} if data is None else importing.known_tests(data, results.uids),
+        explain=importing.explainer(suite) if suite else None,
+    )
+    folder = run_to_end(_written(rows, suite, out or Path(DEFAULT_OUT)))
     result = load_result(folder)
     write_run(result, folder)
     typer.echo(str(result))
+
+
+async def _written(rows: Import, suite: Suite | None, out: Path) -> Path:
+    """Write the run folder; the suite's servers run meanwhile, where it replays."""
+    if suite is None:
+        return await rows.into(out)
+    async with running(suite.backend):
+        return await rows.into(out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Literal, Self
 
@@ -18,7 +19,29 @@ HOST = "127.0.0.1"
 STOP_SECONDS = 5.0
 
 
-class LoopbackServer:
+class EnteredByThread(ABC):
+    """May be used by ``async with``, too: what enters and leaves by blocking does so in a worker thread."""
+
+    @abstractmethod
+    def __enter__(self) -> Self: ...
+
+    @abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Literal[False]: ...
+
+    async def __aenter__(self) -> Self:
+        return await anyio.to_thread.run_sync(self.__enter__)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Literal[False]:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self.__exit__, kind, error, trace)
+        return False
+
+
+class LoopbackServer(EnteredByThread):
     """Serves an app while its ``with`` (or ``async with``) block runs.
 
     Args:
@@ -56,16 +79,6 @@ class LoopbackServer:
         if self._server is not None and self._thread is not None:
             self._server.stop(self._thread)
         self._port = self._server = self._thread = None
-        return False
-
-    async def __aenter__(self) -> Self:
-        return await anyio.to_thread.run_sync(self.__enter__)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> Literal[False]:
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self.__exit__, kind, error, trace)
         return False
 
 

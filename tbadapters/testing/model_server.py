@@ -14,10 +14,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Literal, Self
 
-import anyio
-import anyio.to_thread
-
-from tbadapters.core.loopback import HOST, LoopbackServer
+from tbadapters.core.loopback import HOST, EnteredByThread, LoopbackServer
 from tbadapters.core.messages import Usage
 from tbadapters.core.transport import observe_transport
 from tbadapters.testing.endpoints import Endpoints, Gate
@@ -27,7 +24,7 @@ from tbadapters.testing.trial_header import TrialHeader
 from tbadapters.testing.turns import PolicyLike
 
 
-class ScriptedModelServer:
+class ScriptedModelServer(EnteredByThread):
     """Serves scripted models while its ``with`` (or ``async with``) block runs.
 
     While it runs, requests that this process makes to it carry the running trial in a header.
@@ -86,14 +83,4 @@ class ScriptedModelServer:
         self._stack.close()
         if error is None and self._endpoints.policy_errors:
             raise RuntimeError("The policy of the scripted model failed.") from self._endpoints.policy_errors[0]
-        return False
-
-    async def __aenter__(self) -> Self:
-        return await anyio.to_thread.run_sync(self.__enter__)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> Literal[False]:
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self.__exit__, kind, error, trace)
         return False
