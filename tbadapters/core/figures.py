@@ -256,7 +256,7 @@ def _observed_all(tallies: Sequence[Tally]) -> TaskCount:
 
 def _solved(tallies: Sequence[Tally]) -> TaskCount:
     found = stats.solved_at_least_once(tallies)
-    interval = stats.mean_interval([float(t.passed > 0) for t in tallies])
+    interval = stats.mean_interval([float(t.passed > 0) for t in tallies if t.passed or not t.missing])
     limits = stats.bounds(lambda some: stats.solved_at_least_once(some).rate, tallies)
     return TaskCount(found.count, found.of, found.undetermined, interval, limits)
 

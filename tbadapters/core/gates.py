@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from tbadapters.core.comparison import SIGNIFICANT, Comparison, p_text
 from tbadapters.core.errors import InvalidOption, UnknownName
-from tbadapters.core.figures import Amount, Coverage, Figure, Figures, TaskCount, figures
+from tbadapters.core.figures import Amount, Figure, Figures, Rate, TaskCount, figures
 from tbadapters.core.limits import is_share
 from tbadapters.core.result import RunResult
 from tbadapters.core.statistics import Interval
@@ -34,6 +34,7 @@ _SERIES = {"@": "pass@k (unbiased)", "^": "pass^k (unbiased)"}
 _RATES = ("pass@1", *_SERIES.values(), "pass^k (plug-in)", "observed k/k", "solved at least once", "retention")
 _AMOUNTS = ("cost per trial", "cost per success", "cost per reliable task", "tokens per success")
 _ROUNDING = 1e-9  # relative: a mean of rates that is 0.8 on paper may be stored as a little less
+_FEWEST = 6  # tasks: of 5, even if all are worse, the paired test gives p = 2/32
 _SHOWN = 5
 
 
@@ -141,7 +142,7 @@ def check_gate(
         max_drop: The drop of pass@1 that is put up with, from 0 to 1; None for 0.
 
     Raises:
-        InvalidOption: nothing is required, a requirement makes no sense, or the baseline ran other tasks.
+        InvalidOption: nothing is required, a requirement makes no sense, or the baseline ran other tasks, or too few.
         UnknownName: a pattern names no task, or no tag, of the run.
     """
     if not is_share(max_drop or 0.0) or (max_drop is not None and against is None):
@@ -151,11 +152,10 @@ def check_gate(
     if not requirements and against is None:
         raise InvalidOption("A gate needs at least one requirement, such as pass@1>=0.8, or a baseline.")
     findings = [_finding(result, requirement) for requirement in requirements]
-    seen = {"this run": result.coverage}
+    seen = {"this run": result.coverage} | ({} if against is None else {"the baseline": against.coverage})
+    lacking = "; ".join(f"{whose}: {found.shortfall}" for whose, found in seen.items() if not found.sufficient)
     if against is not None:
         findings.append(_regression(result, against, max_drop or 0.0))
-        seen["the baseline"] = against.coverage
-    lacking = "; ".join(f"{whose}: {found.shortfall}" for whose, found in seen.items() if not found.sufficient)
     if lacking:
         findings = [replace(found, state="coverage too low") for found in findings]
     return Gate(tuple(findings), lacking)
@@ -173,7 +173,7 @@ def _finding(result: RunResult, requirement: Requirement) -> Finding:
     judged: list[tuple[State, float, str]] = []
     for part in _parts(result, requirement):
         figure = _chosen(part.figures, requirement)
-        state = _state(requirement, figure, part.figures.coverage)
+        state = _state(requirement, figure, part.figures)
         judged.append((state, requirement.distance(figure), _words(part, figure, len(result.tasks))))
     worst = _worst(state for state, _, _ in judged)
     words = [why for state, _, why in sorted(judged, key=lambda found: found[1]) if state == worst]
@@ -217,9 +217,11 @@ def _chosen(found: Figures, requirement: Requirement) -> Figure:
     return found.named(k)[requirement.figure]
 
 
-def _state(requirement: Requirement, figure: Figure, coverage: Coverage) -> State:
-    value = _value(figure)
-    if coverage.sufficient and value is not None:
+def _state(requirement: Requirement, figure: Figure, found: Figures) -> State:
+    value, coverage = _value(figure), found.coverage
+    # A rate at k is of the tasks with k valid trials: those may be few even where few trials are missing.
+    enough = not isinstance(figure, Rate) or figure.tasks >= coverage.floor * found.observed_all.of - _ROUNDING
+    if coverage.sufficient and enough and value is not None:
         return "met" if requirement.holds(value) else "not met"
     bounds = None if isinstance(figure, Amount) else figure.bounds
     if bounds is not None:  # what is missing may not matter
@@ -253,12 +255,19 @@ def _words(part: _Part, figure: Figure, tasks: int) -> str:
 
 def _regression(result: RunResult, baseline: RunResult, max_drop: float) -> Finding:
     pair = Comparison({"run": result, "baseline": baseline}).pair("run", "baseline")
-    found = pair.pass_at_1
-    if found.value is None or found.p is None:
-        raise InvalidOption("This run and its baseline have no task in common with a valid trial of both.")
+    found, common = pair.pass_at_1, len(result.tallies.keys() & baseline.tallies.keys())
+    if common < _FEWEST:
+        raise InvalidOption(
+            f"This run and its baseline have {common} tasks in common: over fewer than {_FEWEST} no drop, however "
+            "large, can be told from chance. Run more tasks, or require a figure such as pass@1>=0.8."
+        )
+    required = f"no drop of pass@1 beyond {100 * max_drop:g} points against the baseline"
+    if found.tasks < _FEWEST or found.value is None or found.p is None:
+        return Finding(required, "coverage too low", f"{found.tasks} of {common} tasks have a valid trial of both")
     turn = 1 if pair.a == "baseline" else -1
     drop, real = turn * found.value, found.p.value <= SIGNIFICANT
-    facts = f"p = {p_text(found.p.value)}, paired over {found.tasks} tasks"
+    of_all = f" of the baseline's {len(baseline.tasks)}" if found.tasks < len(baseline.tasks) else ""
+    facts = f"p = {p_text(found.p.value)}, paired over {found.tasks}{of_all} tasks"
     if found.interval is not None:
         low, high = sorted(-turn * 100 * end for end in found.interval)
         facts = f"95% interval {low:+.1f} to {high:+.1f}, {facts}"
@@ -266,7 +275,6 @@ def _regression(result: RunResult, baseline: RunResult, max_drop: float) -> Find
     said = "no drop"
     if drop > 0:
         said = "a regression" if regressed else "a drop that is put up with" if real else "may be chance"
-    required = f"no drop of pass@1 beyond {100 * max_drop:g} points against the baseline"
     return Finding(required, "not met" if regressed else "met", f"{-100 * drop:+.1f} points ({facts}): {said}")
 
 

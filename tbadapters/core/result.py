@@ -28,6 +28,7 @@ from tbadapters.core.figures import (
 )
 from tbadapters.core.grading import GoldenAction, Ref
 from tbadapters.core.messages import Usage
+from tbadapters.core.plain import encodable
 from tbadapters.core.plugins import load_plugin
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.results_file import result_dict
@@ -371,7 +372,8 @@ def write_report(result: Any, path: str | Path) -> Path:
         raise InvalidOption(f"The report {target.name!r} must end with {', '.join(REPORTS)} or .json.")
     try:
         if target.suffix == ".json":
-            target.write_text(json.dumps(result.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            text = json.dumps(result.to_dict(), indent=1, ensure_ascii=False)
+            target.write_text(encodable(text) + "\n", encoding="utf-8")
         else:
             load_plugin("tbadapters.reports", REPORTS[target.suffix], kind="report")(result, target)
     except OSError as error:

@@ -11,7 +11,8 @@ from tbadapters.core.result import RunResult
 from tbadapters.core.trial_table import COLUMNS, Cell, trial_rows
 from tbadapters.reports.text import visible
 
-_FORMULA = ("=", "+", "-", "@", "\t")  # a spreadsheet would compute what begins with one of these
+# A spreadsheet would compute what begins with one of these; in some languages, with its full-width form, too.
+_FORMULA = ("=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def write(result: RunResult | Comparison, path: str | Path) -> Path:

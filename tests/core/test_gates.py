@@ -131,9 +131,14 @@ def test_too_little_coverage_comes_first(require):
 
 def test_too_little_coverage_of_the_baseline():
     """A baseline with too few verdicts is no baseline."""
-    gate = check_gate(RUN, against=replace(RUN, records=RUN.records[:-1]))
+    found = result_of([[T, F]] * 8)
+    gate = check_gate(found, against=replace(found, records=found.records[:-1]))
     assert gate.state == "coverage too low"
-    assert gate.lacking.startswith("the baseline: only 87.5%")
+    assert gate.lacking.startswith("the baseline: only 93.7%")
+    nothing = check_gate(found, against=replace(found, records=()))
+    assert (nothing.state, nothing.findings[0].why) == ("coverage too low", "0 of 8 tasks have a valid trial of both")
+    few = replace(found, records=found.records[:10], coverage_floor=0.5)
+    assert check_gate(few, against=found).state == "coverage too low"
 
 
 def test_a_task_that_lacks_verdicts():
@@ -146,6 +151,16 @@ def test_a_task_that_lacks_verdicts():
     assert state(found, "task:t9:observed k/k>=1") == "not met"
     assert state(found, "task:t9:pass@1>=0.5", "task:t0:pass@1<1") == "not met"
     assert state(found, "task:t*:pass@1>=0.5") == "coverage too low"
+
+
+def test_a_rate_of_few_tasks_does_not_speak_for_all():
+    """Few missing trials can leave few tasks with all k: only what the bounds decide is said of a rate at k, then."""
+    found = result_of([[T] * 20] + [[T] * 19 + [N]] * 19)
+    assert found.coverage.sufficient
+    assert found.figures.pass_hat_k[20].tasks == 1
+    assert state(found, "pass^20>=0.9") == "coverage too low"
+    assert state(found, "pass^20>=0.05", "pass@20>=1", "pass^19>=1", "pass@1>=1") == "met"
+    assert state(result_of([[T] * 20] * 19 + [[T] * 19 + [N]]), "pass^20>=1") == "met"
 
 
 def test_figures_that_nobody_knows_are_not_met():
@@ -183,6 +198,23 @@ def test_a_drop_that_is_put_up_with(allowed, expected):
     assert re.fullmatch(r"\+10\.0 points .*: no drop", check_gate(base, against=worse).findings[0].why)
 
 
+@pytest.mark.parametrize(("tasks", "expected"), [(5, None), (6, "not met")])
+def test_too_few_tasks_for_any_regression_are_refused(tasks, expected):
+    """Over five tasks not even a fall from all to nothing could be called a regression: that gate could not shut."""
+    all_passed, none_passed = result_of([[T, T]] * tasks), result_of([[F, F]] * tasks)
+    if expected:
+        assert state(none_passed, against=all_passed) == expected
+        return
+    with pytest.raises(InvalidOption, match="5 tasks in common: over fewer than 6"):
+        check_gate(none_passed, against=all_passed)
+
+
+def test_tasks_that_only_the_baseline_has_are_told():
+    """A run of fewer tasks than its baseline says how many of them it was held against."""
+    (found,) = check_gate(result_of([[T]] * 7), against=result_of([[T]] * 9)).findings
+    assert "paired over 7 of the baseline's 9 tasks" in found.why
+
+
 def test_a_baseline_of_other_tasks_is_refused():
     """Runs of different suites, or without a common task, can't regress from each other."""
     with pytest.raises(InvalidOption, match="different suites"):
@@ -191,7 +223,7 @@ def test_a_baseline_of_other_tasks_is_refused():
     other = replace(
         other, tasks=(replace(other.tasks[0], id="bank/z"),), records=(replace(other.records[0], task="bank/z"),)
     )
-    with pytest.raises(InvalidOption, match="no task in common"):
+    with pytest.raises(InvalidOption, match="0 tasks in common"):
         check_gate(RUN, against=other)
 
 

@@ -97,6 +97,14 @@ def test_headline_is_refused_below_the_floor(missing, refused):
     assert "100% are needed" in replace(found, coverage_floor=1.0).headline
 
 
+def test_tasks_without_a_verdict_are_no_evidence():
+    """The interval of solved at least once is over the tasks that are determined: none of them, no interval."""
+    figures = result_of([[T, N], [F, F], [F, N], [N, N]]).figures
+    assert figures.solved_at_least_once.undetermined == 2
+    assert figures.solved_at_least_once.interval == result_of([[T, T], [F, F]]).figures.solved_at_least_once.interval
+    assert result_of([[N, N]] * 5).figures.solved_at_least_once.interval is None
+
+
 def test_headline_of_nothing():
     """A run without any verdict has no headline, and says that anything is possible."""
     assert "between 0.0% and 100.0%" in result_of([[N, N]]).headline
@@ -233,6 +241,13 @@ def test_report_json_is_to_dict(tmp_path):
     assert json.loads(found.report(tmp_path / "r.json").read_text(encoding="utf-8")) == json.loads(
         json.dumps(found.to_dict())
     )
+
+
+@pytest.mark.parametrize("name", ["r.json", "r.xml", "r.md", "r.csv"])
+def test_a_lone_surrogate_breaks_no_report(tmp_path, name):
+    """A name that UTF-8 can't encode, as a shell may hand one over, is replaced and leaves every report readable."""
+    found = result_of([[T, F]], agent="mine\ud800")
+    assert "mine\N{REPLACEMENT CHARACTER}" in found.report(tmp_path / name).read_text(encoding="utf-8")
 
 
 def test_unknown_kind_of_report_is_refused(tmp_path):

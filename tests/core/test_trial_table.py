@@ -65,14 +65,16 @@ def test_csv_reads_back(tmp_path):
         assert [row["agent"] for row in csv.DictReader(file)] == ["A"] * 4 + ["B"] * 4
 
 
-@pytest.mark.parametrize("text", ['=HYPERLINK("http://evil")', "+1", "-1", "@SUM(A1)", 'a,"b\nc', "\x1b[2J"])
+@pytest.mark.parametrize(
+    "text", ['=HYPERLINK("http://evil")', "+1", "-1", "@SUM(A1)", 'a,"b\nc', "\x1b[2J", "\n=1", "\uff1d1"]
+)
 def test_no_cell_is_computed(tmp_path, text):
     """What a spreadsheet would compute, or a terminal obey, is written as text; the file stays a table."""
     found = result_of([[T]], agent=text)
     with found.report(tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
         content = file.read()
     (row,) = csv.DictReader(content.splitlines(keepends=True))
-    assert row["agent"][0] not in "=+-@\x1b"
+    assert row["agent"][0] not in "=+-@\x1b\n\uff1d"
     assert text.replace("\x1b", "\u241b") in row["agent"]
     assert row["seconds"] == "1.65"
 
