@@ -12,7 +12,7 @@ one before:
 
 A process ends when the connection or pipe that it was made for is closed, so that nothing outlives who asked for it.
 A frame is a length (4 bytes, big endian) and that much JSON. The first frame of a connection is the token; without it
-nothing is served. A server object whose tools can be called without a client is called ``direct``ly (see ``Direct``);
+nothing is served. A server object whose tools can be called without a client is called ``direct``ly (``direct_server.py``);
 any other speaks MCP itself on the connection after the first answer, a line a message (``protocol``).
 
 Where forking is not safe (threads run, no ``fork``, macOS) nothing is served, and the reason is said on standard output.
@@ -38,7 +38,12 @@ import sys
 import threading
 import traceback
 import types
-from typing import Any, Callable, Iterator, NoReturn
+from typing import TYPE_CHECKING, Any, Callable, Iterator, NoReturn
+
+if TYPE_CHECKING:
+    from tbadapters.sandboxes.direct_server import Direct, Probe, callable_directly
+else:  # this file is run as a script: its folder is where the interpreter looks first, until ``main`` says otherwise
+    from direct_server import Direct, Probe, callable_directly
 
 LENGTH = struct.Struct(">I")
 LONGEST_TOKEN = 1000
@@ -65,11 +70,11 @@ class Preparation:
             if name in file:
                 file[name](*arguments)
 
-    def probe(self, name: str) -> Callable[[types.ModuleType, Any], Any]:
+    def probe(self, name: str) -> Probe:
         """Return the probe of this name."""
         for file in self.files:
             if name in file.get("PROBES", {}):
-                found: Callable[[types.ModuleType, Any], Any] = file["PROBES"][name]
+                found: Probe = file["PROBES"][name]
                 return found
         raise LookupError(f"no preparation file has a probe {name!r}")
 
@@ -109,75 +114,6 @@ def catch(code: Any, module: types.ModuleType) -> Caught:
         for place, run in before:
             place.run = run
     raise SystemExit(f"{module.__file__} ended without starting an event loop")
-
-
-def callable_directly(function: Any) -> Any:
-    """Return the server object behind what would have been run, if its tools can be called without a client.
-
-    A server with a lifespan of its own can't: the lifespan runs around a client's session.
-    """
-    while hasattr(function, "func"):
-        function = function.func
-    server = getattr(function, "__self__", None)
-    if type(server).__module__.split(".")[0] not in ("fastmcp", "mcp") or not hasattr(server, "call_tool"):
-        return None
-    if getattr(getattr(server, "settings", None), "lifespan", None) is not None:
-        return None
-    lifespan = getattr(server, "_lifespan", None)
-    return server if lifespan is None or getattr(lifespan, "__name__", "") == "default_lifespan" else None
-
-
-class Direct:
-    """The requests of a connection to a server object: each a method, its answer JSON-like."""
-
-    def __init__(self, server: Any, module: types.ModuleType, preparation: Preparation) -> None:
-        self.server, self.module, self.preparation = server, module, preparation
-        self.frozen: str | None = None
-
-    async def list(self, _request: dict[str, Any]) -> dict[str, Any]:
-        """Answer with the tools, each with name, description and input schema."""
-        tools = []
-        for tool in await self.server.list_tools():
-            wire = tool.to_mcp_tool() if hasattr(tool, "to_mcp_tool") else tool
-            tools.append(wire.model_dump(by_alias=True, mode="json"))
-        return {"tools": tools}
-
-    async def call(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Call a tool; what it raises is an answer that says so, as a client would get it."""
-        try:
-            result = await self.server.call_tool(request["name"], request["arguments"])
-        except Exception as error:  # noqa: BLE001  (whatever a tool raises)
-            return {"text": str(error) or type(error).__name__, "error": True}
-        return answer_of(result)
-
-    async def probe(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Run a probe of a preparation file."""
-        found = self.preparation.probe(request["name"])
-        return {"value": found(self.module, request.get("argument"))}
-
-    async def freeze(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Become the task's process: serve forks of what is now, on a socket of its own."""
-        self.frozen = request["socket"]
-        return {}
-
-
-def answer_of(result: Any) -> dict[str, Any]:
-    """Return a tool's result, in any of the forms that the SDKs' versions have, as an answer."""
-    structured = None
-    if isinstance(result, tuple):
-        result, structured = result
-    content = getattr(result, "content", result)
-    structured = getattr(result, "structured_content", structured)
-    if isinstance(content, dict):
-        return {"text": json.dumps(content), "value": content}
-    texts = [getattr(part, "text", None) for part in content]
-    text = "\n".join(part if part is not None else f"[{kind(given)}]" for part, given in zip(texts, content))
-    return {"text": text, "value": structured, "error": bool(getattr(result, "is_error", False))}
-
-
-def kind(part: Any) -> str:
-    """Return what a part of a result that is no text is."""
-    return str(getattr(part, "type", type(part).__name__))
 
 
 class Forks:
@@ -292,7 +228,7 @@ class Program:
         if self.server is None:
             self.speak(connection)
             return None
-        direct = Direct(self.server, self.module, self.preparation)
+        direct = Direct(self.server, self.module, self.preparation.probe)
         # In a loop of this process's own, left before anything is forked from it.
         asyncio.run(self.answer(connection, direct))
         if direct.frozen is None:
