@@ -20,7 +20,6 @@ from typing import Any, Literal
 from tbadapters.core.matching import View, compared, created_rows, match_created, own_names, unlike
 from tbadapters.core.tools import Change
 
-Scalar = str | int | float | bool | None
 Row = Mapping[str, Any]
 EffectKind = Literal["wrong_value", "missing", "unexpected"]
 
