@@ -72,7 +72,8 @@ async def evaluate(
     Args:
         agent: A LangGraph graph, an OpenAI Agents SDK agent, a PydanticAI agent, ``factory(make)``, a callable
             ``(message, ctx) -> str``, or ``"module:attr"`` / ``"file.py:attr"`` naming one.
-        suite: A suite's name, the path of a suite's file, or a ``Suite``; or a list of these, run as one.
+        suite: A suite's name or a part of one (``"thinkingbox/retail"``), the path of a suite's file, ``"module:attr"``, or
+            a ``Suite``; or a list of these, run as one.
         tasks: Ids, shell patterns or ``tag:NAME`` of tasks, or a number (the first n); None for all.
         trials: Trials of each task (k).
         concurrency: Trials under way at once. None adapts it to what the model endpoints take: 16 at first, 64 at most,
