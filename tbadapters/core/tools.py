@@ -118,6 +118,8 @@ class Tool:
         writes: Whether it may change the backend's state; None where unknown.
         ends_turn: Whether calling it ends the conversation: the call is recorded, no sandbox executes it, and the
             attempt is over.
+        checks_arguments: Whether the sandbox checks the arguments itself, perhaps more leniently than the schema says: an
+            object is then passed on as it was given.
         runner: The attempt that it is bound to. None: the attempt that runs in the current context.
     """
 
@@ -127,6 +129,7 @@ class Tool:
     needs_approval: bool = False
     writes: bool | None = None
     ends_turn: bool = False
+    checks_arguments: bool = False
     runner: RunningAttempt | None = field(default=None, repr=False, compare=False)
 
     def bound(self, runner: RunningAttempt) -> Tool:

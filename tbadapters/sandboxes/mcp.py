@@ -357,10 +357,10 @@ def _command(server: McpServer) -> tuple[str, ...]:
 
 
 def _tool(wire: Mapping[str, Any]) -> Tool:
-    hints = wire.get("annotations") or {}
-    reads = hints.get("readOnlyHint")
+    reads = (wire.get("annotations") or {}).get("readOnlyHint")
+    writes = None if reads is None else not reads
     return Tool(
-        wire["name"], wire.get("description") or "", wire["inputSchema"], writes=None if reads is None else not reads
+        wire["name"], wire.get("description") or "", wire["inputSchema"], writes=writes, checks_arguments=True
     )
 
 

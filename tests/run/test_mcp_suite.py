@@ -69,3 +69,19 @@ async def test_server_killed_in_a_call_gives_a_new_attempt(tmp_path: Path) -> No
         assert len(attempts) == 2
         assert result.figures.pass_at_1.value == 1.0
         assert result.faults == {"sandbox: server_died": 1}
+
+
+async def test_arguments_are_the_servers_to_check(tmp_path: Path) -> None:
+    """An argument that the server takes, although its schema names another type, reaches it as it was given."""
+    suite = await lost_property(FORKED)
+    answers = []
+
+    async def agent(message: str, ctx: TrialContext) -> str:
+        answers.append((await ctx.tools["wait"].call({"seconds": "0.01"})).text)
+        answers.append((await ctx.tools["wait"].call({"seconds": "soon"})).text)
+        return await give("umbrella", ctx)
+
+    await evaluate(agent, suite=suite, trials=1, out=tmp_path)
+    assert answers[0] == "waited"
+    assert "soon" in answers[1]
+    assert "valid" in answers[1]
