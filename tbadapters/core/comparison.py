@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -26,6 +27,7 @@ from tbadapters.core.statistics import Interval
 SCHEMA = "tbadapters.comparison/1"
 SIGNIFICANT = 0.05
 MOST_DIFFERENT = 10
+_CONDITIONS = ("user", "judge", "instructions", "approvals", "tool_faults", "limits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,23 @@ class Comparison:
         """What can be said of every two agents, in plain words."""
         return tuple(pair.sentence for pair in self.pairs)
 
+    @property
+    def unlike(self) -> tuple[str, ...]:
+        """What the runs were not given alike, in words: a difference of theirs may come of it."""
+        settings = [result.manifest["settings"] for result in self.results.values() if "settings" in result.manifest]
+        unlike = [name.replace("_", " ") for name in _CONDITIONS if _differ(found.get(name) for found in settings)]
+        tasks = {tuple(sorted(result.tallies)) for result in self.results.values()}
+        if len(tasks) == 1 and _differ(found.get("suite_digest") for found in settings):
+            unlike.append("the suite's own tasks, policy or tools")
+        return tuple(unlike)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the comparison must know, a sentence each: those of its runs, and what was not alike."""
+        told = dict.fromkeys(note for result in self.results.values() for note in result.notes)
+        unlike = ", ".join(self.unlike)
+        return (*told, *([f"The runs were not made alike, which may be why they differ: {unlike}."] if unlike else []))
+
     def pair(self, a: str, b: str) -> AgentPair:
         """Return what can be said of two agents.
 
@@ -204,6 +223,7 @@ class Comparison:
         return {
             "schema": SCHEMA,
             "suite": self.suite,
+            "notes": list(self.notes),
             "agents": {name: _agent_dict(result) for name, result in self.results.items()},
             "pairs": [pair.to_dict() for pair in self.pairs],
             "tasks": self._tasks(),
@@ -270,6 +290,10 @@ def _check_same_tasks(one: RunResult, other: RunResult) -> None:
             raise InvalidOption(
                 f"Runs of different tasks can't be compared: {task.id} does not allow the same end states in both."
             )
+
+
+def _differ(values: Iterable[Any]) -> bool:
+    return len({json.dumps(value, sort_keys=True, default=str) for value in values}) > 1
 
 
 def p_text(p: float | None) -> str:

@@ -254,7 +254,8 @@ def _words(part: _Part, figure: Figure, tasks: int) -> str:
 
 
 def _regression(result: RunResult, baseline: RunResult, max_drop: float) -> Finding:
-    pair = Comparison({"run": result, "baseline": baseline}).pair("run", "baseline")
+    runs = Comparison({"run": result, "baseline": baseline})
+    pair = runs.pair("run", "baseline")
     found, common = pair.pass_at_1, len(result.tallies.keys() & baseline.tallies.keys())
     if common < _FEWEST:
         raise InvalidOption(
@@ -271,11 +272,12 @@ def _regression(result: RunResult, baseline: RunResult, max_drop: float) -> Find
     if found.interval is not None:
         low, high = sorted(-turn * 100 * end for end in found.interval)
         facts = f"95% interval {low:+.1f} to {high:+.1f}, {facts}"
+    unlike = f"; the two were not made alike: {', '.join(runs.unlike)}" if runs.unlike else ""
     regressed = real and drop > max_drop + _ROUNDING
     said = "no drop"
     if drop > 0:
         said = "a regression" if regressed else "a drop that is put up with" if real else "may be chance"
-    return Finding(required, "not met" if regressed else "met", f"{-100 * drop:+.1f} points ({facts}): {said}")
+    return Finding(required, "not met" if regressed else "met", f"{-100 * drop:+.1f} points ({facts}): {said}{unlike}")
 
 
 def _figure(name: str, text: str) -> tuple[str, int | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tbadapters.core.figures import Amount, Figures, known_cost
+from tbadapters.core.figures import Amount, Figures, TaskCount, known_cost
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.result import RunResult
 from tbadapters.core.statistics import Interval
@@ -73,8 +73,10 @@ def _marks(tag: str, figures: Figures, beside: Published | None) -> Iterator[tup
 def survival(results: Mapping[str, RunResult], some: Sequence[Part] = (), beside: Published | None = None) -> Scatter:
     """Return a single trial's score against the share of tasks that pass every trial."""
     agents = [
-        Point(name, f.pass_at_1.value, f.observed_all.rate, "agent", number, f.pass_at_1.interval, _whole(f))
-        for number, (name, f) in enumerate(_figures(results))
+        Point(
+            name, f.pass_at_1.value, f.observed_all.rate, "agent", number, f.pass_at_1.interval, _whole(f.observed_all)
+        )
+        for number, name, f in _figures(results)
     ]
     within = [Point(p.tag, p.figures.pass_at_1.value, p.figures.observed_all.rate, "part") for p in some]
     models = [
@@ -88,11 +90,15 @@ def breadth(results: Mapping[str, RunResult], some: Sequence[Part] = (), beside:
     agents = [
         Point(
             name, f.solved_at_least_once.rate, f.observed_all.rate, "agent", number,
-            f.solved_at_least_once.interval, _whole(f),
+            _whole(f.solved_at_least_once), _whole(f.observed_all),
         )
-        for number, (name, f) in enumerate(_figures(results))
+        for number, name, f in _figures(results)
     ]  # fmt: skip
-    within = [Point(p.tag, p.figures.solved_at_least_once.rate, p.figures.observed_all.rate, "part") for p in some]
+    within = [
+        Point(p.tag, p.figures.solved_at_least_once.rate, p.figures.observed_all.rate, "part")
+        for p in some
+        if p.figures.coverage.valid
+    ]
     models = [
         Point(m.name, m.solved, m.every, "published", about=not m.exact) for m in (beside.models if beside else ())
     ]
@@ -120,13 +126,16 @@ def _cost(records: Sequence[AttemptRecord]) -> float | None:
     return known_cost(records) if records else 0.0
 
 
-def _figures(results: Mapping[str, RunResult]) -> Iterator[tuple[str, Figures]]:
-    return ((name, result.figures) for name, result in results.items())
+def _figures(results: Mapping[str, RunResult]) -> Iterator[tuple[int, str, Figures]]:
+    """Return number, name and figures of those with a trial that has a verdict: there is nothing to draw of others."""
+    for number, (name, result) in enumerate(results.items()):
+        if result.coverage.valid:
+            yield number, name, result.figures
 
 
-def _whole(figures: Figures) -> Interval | None:
-    """Return the interval of observed k/k where it is one of the rate that is drawn: without undetermined tasks."""
-    return None if figures.observed_all.undetermined else figures.observed_all.interval
+def _whole(figure: TaskCount) -> Interval | None:
+    """Return the interval of a count where it is one of the rate that is drawn: without undetermined tasks."""
+    return None if figure.undetermined else figure.interval
 
 
 def _k(results: Mapping[str, RunResult]) -> str:

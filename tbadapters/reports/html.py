@@ -94,7 +94,6 @@ def comparison_page(comparison: Comparison, target: Path) -> str:
         costs=drawings.bars((name, result.figures.cost_per_success) for name, result in results.items()),
         parts=_parts(results),
         failing=any(result.failures.failed for result in results.values()),
-        notes=list(dict.fromkeys(note for result in results.values() for note in result.notes)),
         published=reference,
         ours=results,
         links={name: _link(result, target) for name, result in results.items()},

@@ -172,6 +172,7 @@ def _spent(result: RunResult) -> str:
 def _comparison(comparison: Comparison) -> Iterator[str]:
     yield f"### {len(comparison.results)} agents on {code(comparison.suite)}"
     yield "\n".join(f"- {_named(pair).sentence}" for pair in comparison.pairs)
+    yield from (f"⚠️ {code(note)}" for note in comparison.notes)
     yield _agents(comparison)
     yield _pairs(comparison.pairs)
     for pair in comparison.pairs:

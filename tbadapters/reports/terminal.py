@@ -212,6 +212,7 @@ def comparison_parts(comparison: Comparison) -> list[RenderableType]:
     head = Text.assemble((f"{len(comparison.results)} agents", "bold"), " on ", (comparison.suite, "bold"))
     parts: list[RenderableType] = [head, _agents_table(comparison), _pairs_table(comparison.pairs)]
     parts.append(Text("\n" + "\n".join(visible(sentence) for sentence in comparison.sentences)))
+    parts.extend(Text(visible(note), "yellow") for note in comparison.notes)
     parts.extend(_apart_table(pair) for pair in comparison.pairs if pair.most_different)
     return parts
 

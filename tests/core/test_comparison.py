@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from synthetic_runs import result_of, seeded_result
@@ -9,6 +10,8 @@ from synthetic_runs import result_of, seeded_result
 from tbadapters.core.comparison import Comparison, p_text
 from tbadapters.core.errors import InvalidOption
 from tbadapters.core.result import TaskInfo
+from tbadapters.reports.html import comparison_page
+from tbadapters.reports.markdown import markdown
 
 T, F, N = True, False, None
 
@@ -95,6 +98,34 @@ def test_most_different_tasks():
     """The tasks with the largest differences come first; tasks on which they agree are not among them."""
     (pair,) = two([[T, T], [T, T], [T, T]], [[T, T], [F, T], [F, F]]).pairs
     assert [task.task for task in pair.most_different] == ["bank/t2", "bank/t1"]
+
+
+def made(**settings):
+    return replace(result_of([[T], [F]]), manifest={"settings": settings, "notes": ["The clock is not canonical."]})
+
+
+def test_what_was_not_alike_is_noted():
+    """Runs with another user, limit or policy are compared, and every report says so; what is alike is not named."""
+    one = made(user="scripted", instructions="append", limits={"seconds": 300.0}, suite_digest="a", seed=0)
+    found = Comparison({"A": one, "B": made(**one.manifest["settings"] | {"seed": 1})})
+    assert (found.unlike, found.notes) == ((), ("The clock is not canonical.",))
+    other = {
+        "user": "openai:gpt-5-mini",
+        "limits": {"seconds": 60.0},
+        "tool_faults": {"slow": 0.5},
+        "suite_digest": "b",
+    }
+    found = Comparison({"A": one, "B": made(**one.manifest["settings"] | other)})
+    assert found.unlike == ("user", "tool faults", "limits", "the suite's own tasks, policy or tools")
+    assert found.notes[1].endswith(
+        "why they differ: user, tool faults, limits, the suite's own tasks, policy or tools."
+    )
+    for page in (str(found), markdown(found), comparison_page(found, Path("c.html"))):
+        assert "clock is not canonical" in page
+        assert "not made alike" in page
+    assert found.to_dict()["notes"] == list(found.notes)
+    fewer = replace(found.results["B"], tasks=one.tasks[:1], records=one.records[:1])
+    assert "suite" not in "".join(Comparison({"A": one, "B": fewer}).unlike)
 
 
 def test_as_json():

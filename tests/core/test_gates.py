@@ -215,6 +215,13 @@ def test_tasks_that_only_the_baseline_has_are_told():
     assert "paired over 7 of the baseline's 9 tasks" in found.why
 
 
+def test_a_baseline_made_in_another_way_is_told():
+    """Where run and baseline had not the same user, limits or instructions, the finding says so."""
+    one, other = (replace(result_of([[T]] * 6), manifest={"settings": {"user": user}}) for user in ("scripted", "a:b"))
+    assert check_gate(one, against=other).findings[0].why.endswith("no drop; the two were not made alike: user")
+    assert check_gate(one, against=one).findings[0].why.endswith("no drop")
+
+
 def test_a_baseline_of_other_tasks_is_refused():
     """Runs of different suites, or without a common task, can't regress from each other."""
     with pytest.raises(InvalidOption, match="different suites"):

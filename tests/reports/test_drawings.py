@@ -93,10 +93,22 @@ def test_agents_stand_at_their_figures():
     assert spot.point.y_interval == found.figures.observed_all.interval
 
 
+def test_agents_without_a_verdict_stand_nowhere():
+    """Where no trial has a verdict there is no rate to draw; the others keep their colours."""
+    results = {"A": result_of([[N, N], [N, N]]), "B": result_of([[T, T], [T, F]])}
+    for drawing in (survival(results), breadth(results)):
+        (only,) = drawing.spots
+        assert (only.point.name, only.point.number) == ("B", 1)
+    empty = replace(results["A"], tasks=seeded_result(tasks=12).tasks, records=())
+    assert not breadth({"A": empty}, parts(empty)).spots
+
+
 def test_no_interval_of_a_rate_that_is_another():
-    """With undetermined tasks, the interval of observed k/k is over fewer tasks than its rate: it is not drawn."""
+    """With undetermined tasks, the interval of a count is over fewer tasks than its rate: it is not drawn."""
     (spot,) = survival({"a": result_of([[T, T], [T, N], [F, F]])}).spots
     assert spot.point.y_interval is None
+    (spot,) = breadth({"a": result_of([[T, T], [F, N], [F, F]])}).spots
+    assert (spot.point.x_interval, spot.point.y_interval is None) == (None, False)
 
 
 def test_parts_say_more_than_the_run_or_a_task():

@@ -167,6 +167,16 @@ def test_a_refused_headline_stands_on_no_card():
     assert '<p class="big">100.0%</p>' in run_page(result_of([[T, T], [T, T]]))
 
 
+def test_a_run_without_a_verdict_is_no_result():
+    """No trial with a verdict is neither one task, nor agreement with another run."""
+    nothing = result_of([[None, None]] * 4)
+    assert "no task has a verdict" in run_page(nothing)
+    assert "single task" not in run_page(nothing)
+    page = comparison_page(Comparison({"A": nothing, "B": result_of([[True, True]] * 4)}), Path("c.html"))
+    assert "No task has a valid trial of both." in page
+    assert "They agree on every task" not in page
+
+
 def test_notes_stand_under_the_headline():
     """What a suite says of its figures is read before any figure but the headline, on both kinds of pages."""
     note = {"notes": ["The clock is not canonical."]}
