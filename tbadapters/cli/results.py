@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tbadapters.cli.app import app
-from tbadapters.cli.options import FloorOption, PriceOption, RunFolder, prices_of
+from tbadapters.cli.options import FloorOption, PriceOption, RunFolder, check_priced, prices_of
 from tbadapters.core.comparison import Comparison
 from tbadapters.core.cost import Price
 from tbadapters.core.errors import InvalidOption
@@ -66,6 +66,7 @@ def results_of(
 
     Raises:
         InvalidOption: two have the same name.
+        UnknownName: a price is of a model that none of them asked.
     """
     results: dict[str, RunResult] = {}
     for text in texts:
@@ -75,4 +76,5 @@ def results_of(
         if name in results:
             raise InvalidOption(f"Two of the runs are named {name!r}: give each a name of its own, other={folder}.")
         results[name] = result
+    check_priced(prices, results.values())
     return results

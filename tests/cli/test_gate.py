@@ -1,5 +1,6 @@
 """The command gate, as a script uses it: its exit code alone decides what the script does next."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -47,6 +48,17 @@ SCRIPTED = {
     "usage": (["now", "--require", "accuracy>=0.5"], 2, "wrongly asked"),
     "too little coverage": (["little", "--require", "pass@1>=0.5"], 3, "run the missing trials first"),
 }
+
+
+@pytest.mark.parametrize("command", [["gate", "now", "--require", "pass@1>=0"], ["report", "now", "--to", "r.md"]])
+@pytest.mark.parametrize(("price", "code"), [("gpt-4o-mini=1,0.1,2", 0), ("openai:gpt-4o-mini=1,0.1,2", 2)])
+def test_a_price_of_a_model_that_nobody_asked_is_refused(runs, capsys, command, price, code):
+    """A model misspelt in --price does not keep its other price without a word; the sentence names the model meant."""
+    with contextlib.chdir(runs), pytest.raises(SystemExit) as ended:
+        main([*command, "--price", price])
+    assert ended.value.code == code
+    if code:
+        assert "no asked model 'openai:gpt-4o-mini'. Did you mean 'gpt-4o-mini'?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", SCRIPTED)
