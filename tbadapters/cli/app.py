@@ -17,7 +17,7 @@ from typing import NoReturn
 import typer
 
 from tbadapters.core.abandoned import abandoned_tasks
-from tbadapters.core.errors import RunStopped, SuiteError, TbAdaptersError, UsageError, describe
+from tbadapters.core.errors import RunStopped, SandboxFault, SuiteError, TbAdaptersError, UsageError, describe
 from tbadapters.core.redaction import redacted
 from tbadapters.reports.text import visible
 
@@ -69,6 +69,7 @@ def _sentence(error: Exception) -> str:
 def _code(error: Exception) -> int:
     codes: tuple[tuple[type[TbAdaptersError], int], ...] = (
         (UsageError, USAGE),
+        (SandboxFault, USAGE),  # before the first trial: its server does not start, say
         (SuiteError, SUITE_WRONG),
         (RunStopped, STOPPED),
     )

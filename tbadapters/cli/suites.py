@@ -26,7 +26,7 @@ def list_tasks(
     tools = f", {len(loaded.tool_list)} tools" if isinstance(loaded.tool_list, tuple) and loaded.tool_list else ""
     typer.echo(f"{loaded.name}: {len(loaded.tasks)} tasks{tools}")
     for task in loaded.tasks:  # a line each, so that it can be searched
-        typer.echo(visible(f"{task.id}  [{', '.join(task.tags)}]  {task.opening}"))
+        typer.echo(visible(f"{task.id}  [{', '.join(task.tags)}]  {' '.join(task.opening.split())}"))
 
 
 @app.command()

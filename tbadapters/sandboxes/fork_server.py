@@ -330,8 +330,11 @@ def main() -> None:
     reason = unforkable()
     if reason is None:
         forks = program.forks(spec["socket"], sys.stdin)
-    told.write(json.dumps({"mode": "spawn" if reason else program.mode, "reason": reason}) + "\n")
-    told.close()
+    with contextlib.suppress(
+        BrokenPipeError
+    ):  # nobody reads it any more: what is served next ends at once, and tidies up
+        told.write(json.dumps({"mode": "spawn" if reason else program.mode, "reason": reason}) + "\n")
+        told.close()
     if reason is None:
         forks.serve()
 

@@ -162,8 +162,11 @@ class ForkedServer(Generic[T]):
             process = await _started(server, spec, log_path)
             assert process.stdin is not None, "it is a pipe"  # noqa: S101  (narrows the type)
             process.stdin.write(f"{token}\n".encode())
-        except BaseException:
+        except BaseException as error:
             await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+            if isinstance(error, OSError):
+                why = f"The server {name!r} can't be started by {server.python}: {error.strerror}."
+                raise SandboxFault(why, code="not_started") from error
             raise
         forked: ForkedServer[T] = cls(process, folder, token)
         try:

@@ -119,6 +119,8 @@ def _check_options(name: str, load: Callable[..., Any], options: dict[str, Any])
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
         return
     known = [p.name for p in parameters if p.kind is not inspect.Parameter.POSITIONAL_ONLY]
+    if isinstance(load, partial):  # which part it is stands in the name
+        known = [option for option in known if option not in load.keywords]
     for option in options:
         if option not in known:
             raise _no_such_option(name, option, known)

@@ -108,6 +108,27 @@ def test_tasks_are_listed(called):
     assert "odd" in done.out
 
 
+def test_a_server_that_does_not_start_is_no_bug(called, tmp_path, monkeypatch):
+    """Where a suite's server can't be started, one sentence says which, and the exit code is not that of a bug."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    options = ["--suite-option", f"data={DATA / 'thinkingbox_small'}", "--suite-option", "python=/no/such/python"]
+    done = called("run", f"{AGENTS}:good", "--suite", "thinkingbox/front_desk", *options, "--out", str(tmp_path))
+    assert done.returncode == 2
+    assert done.err.splitlines()[-1].endswith("can't be started by /no/such/python: No such file or directory.")
+    assert "please report it" not in done.err
+
+
+def test_a_task_is_listed_on_one_line(called, tmp_path):
+    """An opening of several lines is listed on the line of its task."""
+    (tmp_path / "lines.py").write_text(
+        f"import sys\nsys.path.append({str(DATA)!r})\nfrom dataclasses import replace\nimport desk\n"
+        "whole = desk.load()\n"
+        "suite = replace(whole, tasks=tuple(replace(t, opening='One.\\n\\nTwo.') for t in whole.tasks))\n"
+    )
+    lines = called("tasks", str(tmp_path / "lines.py")).out.splitlines()
+    assert [line.endswith("  One. Two.") for line in lines[1:]] == [True, True, True], lines
+
+
 def test_check_says_whether_a_suite_is_right(called, tmp_path):
     """Check exits with 0 where all checks hold, with 1 and their names where not."""
     done = called("check", DESK, "--seeds", "0")

@@ -282,12 +282,12 @@ async def test_state_after_a_cancelled_call() -> None:
     ("given", "sentence"),
     [
         ({"module": "no_such_module"}, "There is|there is no module no_such_module"),
-        ({"python": "/no/such/python"}, "No such file"),
+        ({"python": "/no/such/python"}, "'desk' can't be started by /no/such/python: No such file"),
     ],
 )
 async def test_server_that_does_not_start(given: dict[str, object], sentence: str) -> None:
     """A server that can't be started says why."""
-    with pytest.raises((SandboxFault, OSError), match=sentence):
+    with pytest.raises(SandboxFault, match=sentence):
         async with backend(**given).open(task()):
             pass
 
@@ -401,3 +401,36 @@ async def test_nothing_outlives_a_killed_run(tmp_path: Path, how: str) -> None:
     await process.wait()
     assert await settled(before) == set()
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_nothing_outlives_a_run_that_is_killed_while_a_server_starts(tmp_path: Path) -> None:
+    """A server whose import is not done when the process that uses it is killed ends, and removes its folder."""
+    before = processes()
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    slow = tmp_path / "slow.py"
+    slow.write_text(
+        "import pathlib, time\n"
+        "def before_import(options):\n"
+        "    pathlib.Path(options['begun']).touch()\n"
+        "    time.sleep(0.5)\n"
+    )
+    begun = tmp_path / "begun"
+    program = textwrap.dedent(f"""
+        import asyncio, pathlib, tempfile
+        tempfile.tempdir = {str(folder)!r}
+        from tbadapters.sandboxes.mcp_forks import ForkedServer
+        from tbadapters.sandboxes.mcp_server import McpServer
+        slow = McpServer(
+            module="mcp_desk", path=({str(DATA)!r},), prepare=(pathlib.Path({str(slow)!r}),),
+            options={{"begun": {str(begun)!r}}},
+        )
+        asyncio.run(ForkedServer.start("desk", slow, seconds=30))
+    """)
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
+    while not begun.exists():
+        await anyio.sleep(0.02)
+    process.kill()
+    await process.wait()
+    assert await settled(before) == set()
+    assert list(folder.iterdir()) == []

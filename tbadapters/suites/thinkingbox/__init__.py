@@ -67,10 +67,11 @@ def load(
     told = folder.agent(agent)
     functions = TestFunctions(folder)
     listed = folder.listed(tests)
-    if part is not None and ":" in part and part not in listed:
-        listed = [part]  # a test that is not part of the benchmark
+    single = part is not None and ":" in part and part not in listed
+    if single:
+        listed = [str(part)]  # a test that is not part of the benchmark, or whose file is named in another way
     built, left_out = build_tasks(folder, functions.of(listed), told)
-    chosen, missing = _part_of(built, left_out, part)
+    chosen, missing = _part_of(built, left_out, None if single else part)
     loader = _Loader(
         Servers(folder, None if python is None else str(python), clock_options(_moment(clock))),
         told,

@@ -77,6 +77,8 @@ def test_parts_are_domains_tests_and_tasks():
     (one,) = loaded("thinkingbox/workshop.py:test_cancel").tasks
     assert one.id == "thinkingbox/workshop/test_cancel"
     assert [t.id for t in loaded("thinkingbox/workshop/test_cancel").tasks] == [one.id]
+    answers = loaded("thinkingbox/workshop/workshop_answers.py:test_chain")  # its folder may be named, too
+    assert [t.id for t in answers.tasks] == ["thinkingbox/workshop/test_chain"]
     with pytest.raises(UnknownName, match=r"no part of the suite 'thinkingbox' 'workshp'\. Did you mean 'workshop'"):
         loaded("thinkingbox/workshp")
     with pytest.raises(UnknownName, match=r"no test function 'workshop\.py:test_cancl'. Did you mean"):
@@ -138,6 +140,8 @@ def test_options_that_make_no_sense_are_refused():
     for option, said in (("protocol", "thinkingbox"), ("search", "stand-in"), ("clock", "policy")):
         with pytest.raises(InvalidOption, match=rf"{option}='maybe'.*'{said}'"):
             loaded(**{option: "maybe"})
+    with pytest.raises(InvalidOption, match=r"no option 'suite_seed'\. It has data, tests, "):
+        loaded("thinkingbox/workshop", suite_seed=1)  # the part stands in the name, and is no option beside it
 
 
 def test_a_scenario_may_only_name_tools_that_are_there(data):
