@@ -6,6 +6,7 @@ left behind, and is kept in the run folder before it counts.
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -117,7 +118,7 @@ class Campaign:
                     await self._unchanged(runs)
             except BaseException as error:
                 await self._salvaged(runs)
-                if isinstance(error, Exception) and not isinstance(error, TbAdaptersError):
+                if isinstance(error, Exception | CancelledError) and not isinstance(error, TbAdaptersError):
                     error.add_note(f"What is finished is kept in {folders_of(runs)}.")
                 raise
             with _after(folders_of(runs)):

@@ -159,7 +159,9 @@ def _until_interrupted(work: Coroutine[Any, Any, T], control: Control) -> T:
 
     try:
         return run_to_end(guarded())
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as ended:
+        for note in getattr(ended, "__notes__", ()):
+            typer.echo(f"{note} Go on with: tbadapters run AGENT --resume FOLDER", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 

@@ -342,6 +342,25 @@ def test_interrupt_finishes_what_is_under_way(tmp_path):
     assert 0 < trials["valid"] < 600
 
 
+def test_second_interrupt_says_what_is_kept(tmp_path):
+    """The second Ctrl-C ends the run at once, and says in which folder what is finished is."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tbadapters", "run", f"{AGENTS}:slow_mixed", "--suite", DESK, "--out", str(tmp_path)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"SLOW_SECONDS": "20"},
+    )  # fmt: skip
+    while not list(tmp_path.glob("*/run.db-wal")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    time.sleep(0.5)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+    _, errors = process.communicate(timeout=15)
+    assert process.returncode == 130, errors
+    (folder,) = tmp_path.iterdir()
+    assert f"What is finished is kept in {folder}. Go on with" in errors
+
+
 def test_help_documents_exit_codes(called):
     """--help says what each exit code means."""
     done = called("--help")
