@@ -11,14 +11,14 @@ from tbadapters.core.records import AttemptRecord
 
 FIRST, MOST = 16, 64  # trials under way when a run begins, and at most
 DECREASE = 0.75
-HELD = 0.5  # the share of its time that a trial may wait for the pace of its endpoints
+HELD = 0.75  # the share of its time that a trial may wait for the pace of its endpoints
 
 
 class Slots:
     """The slots of a run's trials.
 
     Without a number it adapts: one more a round (as many trials as there are slots) while all goes well, a quarter fewer
-    when a trial had to wait for most of its time until its model might be asked (see ``core.pace``): the endpoint can't
+    when a trial had to wait for three quarters of its time until its model might be asked (see ``core.pace``): the endpoint can't
     feed more of them, and each holds a sandbox. It does not grow while the event loop is late, for then it is this
     machine that can't.
 
