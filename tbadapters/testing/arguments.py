@@ -48,7 +48,7 @@ def use_of(
 def _is_own_words(value: str, call: ToolCall, golden: Replay, rules: Mapping[str, TableRules], known: str) -> bool:
     landed = set(_landed(value, call, golden))
     several_words, readable = " " in value.strip(), value.casefold() in known
-    if landed and all(column in rules[table].free_text for table, column in landed):
+    if landed and all(column in rules.get(table, TableRules()).free_text for table, column in landed):
         return several_words or not (readable or any(letter.isdigit() for letter in value))
     return several_words and not readable
 
@@ -69,7 +69,7 @@ def _selects(value: Any, change: Change, golden: Replay, rules: Mapping[str, Tab
     before = golden.initial.tables[change.table].get(change.key)
     if before is None:
         row = golden.final.tables[change.table].get(change.key, {})
-        natural = rules[change.table].natural_key
+        natural = rules.get(change.table, TableRules()).natural_key
         if not natural:
             return key_names(change.key, value)
         return any(canonical(value) == canonical(row.get(column)) for column in natural)
