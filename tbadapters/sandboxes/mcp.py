@@ -359,9 +359,7 @@ def _command(server: McpServer) -> tuple[str, ...]:
 def _tool(wire: Mapping[str, Any]) -> Tool:
     reads = (wire.get("annotations") or {}).get("readOnlyHint")
     writes = None if reads is None else not reads
-    return Tool(
-        wire["name"], wire.get("description") or "", wire["inputSchema"], writes=writes, checks_arguments=True
-    )
+    return Tool(wire["name"], wire.get("description") or "", wire["inputSchema"], writes=writes, checks_arguments=True)
 
 
 def _all(listing: Listing) -> list[Tool]:
