@@ -30,13 +30,14 @@ def setup(
 ) -> None:
     """Make the tool servers' environment, and check it with one task of each domain. The checkout stays as it is."""
     from tbadapters.suites.thinkingbox import load
-    from tbadapters.suites.thinkingbox.environment import default_folder, make_environment
+    from tbadapters.suites.thinkingbox.environment import default_folder, make_environment, remember
     from tbadapters.suites.thinkingbox.files import DataFolder
 
     folder = DataFolder.of(data)
     made = make_environment(folder, env or default_folder(folder), tell=typer.echo)
     suite = _sample(load(data=folder.root, python=made.python))
     if suite is None:
+        remember(folder, made)
         typer.echo("No task has golden calls: nothing to check it with.")
         raise typer.Exit(DONE)
     typer.echo(f"Checking it with {', '.join(visible(task.id) for task in suite.tasks)}")
@@ -49,6 +50,7 @@ def setup(
                 f"  {row.name}: {visible(row.note)}" if row.note else f"  {row.name}: {row.held} of {row.of}", err=True
             )
         raise typer.Exit(CHECK_FAILED)
+    remember(folder, made)
     typer.echo(
         f"Ready: load_suite('thinkingbox', data={str(folder.root)!r}) finds it. Its interpreter is {made.python}."
     )

@@ -112,11 +112,14 @@ def make_environment(data: DataFolder, folder: Path, *, tell: Callable[[str], No
     packages = _purelib(python) / IMPORT_PATH
     packages.write_text("".join(f"{package}\n" for package in data.packages), encoding="utf-8")
     tell(f"Put on its import path, from the checkout as it is: {', '.join(p.name for p in data.packages) or 'nothing'}")
-    environment = Environment(str(data.root), str(python), datetime.now(UTC).isoformat(timespec="seconds"))
+    return Environment(str(data.root), str(python), datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+def remember(data: DataFolder, environment: Environment) -> None:
+    """Let ``find_environment`` find a checkout's environment, in place of the one that it found before."""
     record = _record(data)
     record.parent.mkdir(parents=True, exist_ok=True)
     record.write_text(json.dumps(asdict(environment), indent=1), encoding="utf-8")
-    return environment
 
 
 def _check(folder: Path, data: DataFolder) -> None:
