@@ -88,7 +88,7 @@ class AgentPair:
     def _on_pass_at_1(self) -> str:
         points, p = 100 * (self.pass_at_1.value or 0.0), self.p_pass_at_1
         span = self.pass_at_1.interval
-        facts = f"p = {p_text(p)}"
+        facts = p_told(p)
         if span is not None:
             facts = f"95% interval {100 * span.low:.1f} to {100 * span.high:.1f}, {facts}"
         if _significant(p):
@@ -98,9 +98,9 @@ class AgentPair:
     def _on_observed_all(self, value: float) -> str:
         name, p = f"{self.k}/{self.k}", self.p_observed_all
         if not _significant(p):
-            return f"on {name} they can't be told apart (difference {100 * value:.1f} points, p = {p_text(p)})"
+            return f"on {name} they can't be told apart (difference {100 * value:.1f} points, {p_told(p)})"
         better, worse = (self.a, self.b) if value > 0 else (self.b, self.a)
-        return f"on {name} {better} leads {worse} by {abs(100 * value):.1f} points (p = {p_text(p)})"
+        return f"on {name} {better} leads {worse} by {abs(100 * value):.1f} points ({p_told(p)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the pair as JSON-like data."""
@@ -333,3 +333,9 @@ def _agent_dict(result: RunResult) -> dict[str, Any]:
         "coverage": result.coverage.to_dict(),
         "figures": result.figures.to_dict(),
     }
+
+
+def p_told(p: float | None) -> str:
+    """Return a p-value as a sentence tells it: ``p = 0.034``, ``p below 0.001``."""
+    text = p_text(p)
+    return f"p {text}" if text.startswith("below") else f"p = {text}"

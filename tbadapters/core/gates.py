@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from math import inf
 from typing import Literal, NamedTuple
 
-from tbadapters.core.comparison import SIGNIFICANT, Comparison, p_text
+from tbadapters.core.comparison import SIGNIFICANT, Comparison, p_told
 from tbadapters.core.errors import InvalidOption, UnknownName
 from tbadapters.core.figures import Amount, Figure, Figures, Rate, TaskCount, figures
 from tbadapters.core.limits import is_share
@@ -268,7 +268,7 @@ def _regression(result: RunResult, baseline: RunResult, max_drop: float) -> Find
     turn = 1 if pair.a == "baseline" else -1
     drop, real = turn * found.value, found.p.value <= SIGNIFICANT
     of_all = f" of the baseline's {len(baseline.tasks)}" if found.tasks < len(baseline.tasks) else ""
-    facts = f"p = {p_text(found.p.value)}, paired over {found.tasks}{of_all} tasks"
+    facts = f"{p_told(found.p.value)}, paired over {found.tasks}{of_all} tasks"
     if found.interval is not None:
         low, high = sorted(-turn * 100 * end for end in found.interval)
         facts = f"95% interval {low:+.1f} to {high:+.1f}, {facts}"

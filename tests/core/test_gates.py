@@ -192,7 +192,7 @@ def test_a_drop_that_is_put_up_with(allowed, expected):
     worse, base = result_of([[T] * 8 + [F] * 2] * 20), result_of([[T] * 9 + [F]] * 20)
     gate = check_gate(worse, against=base, max_drop=allowed)
     assert gate.state == expected
-    assert "-10.0 points (95% interval -10.0 to -10.0, p = below 0.001, paired over 20 tasks)" in gate.findings[0].why
+    assert "-10.0 points (95% interval -10.0 to -10.0, p below 0.001, paired over 20 tasks)" in gate.findings[0].why
     assert gate.findings[0].why.endswith("a regression" if expected == "not met" else "a drop that is put up with")
     assert state(base, against=worse, max_drop=allowed) == "met"
     assert re.fullmatch(r"\+10\.0 points .*: no drop", check_gate(base, against=worse).findings[0].why)
