@@ -34,6 +34,7 @@ log = get_logger(__name__)
 HELPER = Path(__file__).with_name("fork_server.py")
 KEPT_TASKS = 64  # task processes of a server that are kept, some 10 MB each
 _LENGTH = struct.Struct(">I")
+LONGEST_FOLDER = 60  # bytes; with what comes below it a socket's path may have 103
 T = TypeVar("T")
 
 
@@ -154,7 +155,7 @@ class ForkedServer(Generic[T]):
         Raises:
             SandboxFault: it could not be started within the deadline; the end of what it said is told.
         """
-        folder = Path(await to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="tbadapters-mcp-")))
+        folder = await to_thread.run_sync(_new_folder)
         token = secrets.token_hex(16)
         spec = specification(server) | {"socket": str(folder / "module")}
         log_path = folder / "log"
@@ -278,6 +279,14 @@ class ForkedServer(Generic[T]):
                     os.killpg(self._process.pid, signal.SIGKILL)
             await self._process.wait()
             await to_thread.run_sync(lambda: shutil.rmtree(self._folder, ignore_errors=True))
+
+
+def _new_folder() -> Path:
+    """Make a folder whose sockets' paths are short enough: in ``/tmp`` where the temporary folder's own path is not."""
+    folder = Path(tempfile.gettempdir())
+    if len(os.fsencode(folder)) > LONGEST_FOLDER:
+        folder = Path("/tmp")  # noqa: S108  (mkdtemp makes a folder of its own there, closed to others)
+    return Path(tempfile.mkdtemp(prefix="tbadapters-mcp-", dir=folder))
 
 
 def specification(server: McpServer) -> dict[str, Any]:

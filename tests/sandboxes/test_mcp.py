@@ -4,8 +4,9 @@ import asyncio
 import os
 import signal
 import sys
+import tempfile
 import textwrap
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -307,6 +308,22 @@ async def test_wrong_descriptions_are_refused() -> None:
             pass
 
 
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """An empty folder with a short path, as sockets need it, for what is to be removed."""
+    with tempfile.TemporaryDirectory(prefix="tb") as folder:
+        yield Path(folder)
+
+
+async def test_temporary_folder_with_a_long_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers start although the temporary folder's path is too long for a socket."""
+    long = tmp_path / ("long" * 20)
+    long.mkdir()
+    monkeypatch.setattr(mcp_forks.tempfile, "tempdir", str(long))
+    async with backend().open(task()) as sandbox:
+        assert not (await sandbox.call("find_item", {"item_id": "scarf"})).is_error
+
+
 # -- what is left ---------------------------------------------------------------------------------------------------
 
 
@@ -319,9 +336,9 @@ def commands() -> dict[str, str]:
     return found
 
 
-def processes() -> set[str]:
-    """Return the processes of forking helpers that serve this test's data."""
-    return {pid for pid, command in commands().items() if "fork_server.py" in command and str(DATA) in command}
+def processes(mark: Path) -> set[str]:
+    """Return the processes of forking helpers whose import path names a folder, so that other tests' are not counted."""
+    return {pid for pid, command in commands().items() if "fork_server.py" in command and str(mark) in command}
 
 
 def open_files() -> int:
@@ -329,20 +346,20 @@ def open_files() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-async def settled(before: set[str]) -> set[str]:
-    """Return which processes are there that were not before, once those that end have ended."""
-    for _ in range(100):
-        if processes() <= before:
+async def settled(mark: Path) -> set[str]:
+    """Return which of these processes are there once those that end have ended."""
+    for _ in range(200):
+        if not processes(mark):
             break
         await anyio.sleep(0.05)
-    return processes() - before
+    return processes(mark)
 
 
-async def test_200_sessions_at_once_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_200_sessions_at_once_leave_nothing_behind(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """200 sessions that are open at once end without a process, an open file or a folder left."""
-    monkeypatch.setattr(mcp_forks.tempfile, "tempdir", str(tmp_path))
-    before, files = processes(), open_files()
-    desk = backend()
+    monkeypatch.setattr(mcp_forks.tempfile, "tempdir", str(short))
+    files = open_files()
+    desk = backend(path=(str(DATA), str(short)))
 
     async def use(sandboxes: set[McpSandbox], ready: anyio.Event) -> None:
         async with desk.open(task()) as sandbox:
@@ -361,9 +378,9 @@ async def test_200_sessions_at_once_leave_nothing_behind(tmp_path: Path, monkeyp
                 while len(opened) < 200:
                     await anyio.sleep(0.01)
             ready.set()
-    assert await settled(before) == set()
+    assert await settled(short) == set()
     assert open_files() <= files + 1
-    assert list(tmp_path.iterdir()) == []
+    assert list(short.iterdir()) == []
 
 
 async def test_what_a_tool_starts_ends_with_the_attempt() -> None:
@@ -378,17 +395,16 @@ async def test_what_a_tool_starts_ends_with_the_attempt() -> None:
 
 
 @pytest.mark.parametrize("how", ["async", "busy"])
-async def test_nothing_outlives_a_killed_run(tmp_path: Path, how: str) -> None:
+async def test_nothing_outlives_a_killed_run(short: Path, how: str) -> None:
     """Servers end, whatever they are doing, and remove their folder, when the process that uses them is killed."""
-    before = processes()
     program = textwrap.dedent(f"""
         import asyncio, sys, tempfile
-        tempfile.tempdir = {str(tmp_path)!r}
+        tempfile.tempdir = {str(short)!r}
         from tbadapters import Task, UserBrief
         from tbadapters.core.grading import Expectation
         from tbadapters.sandboxes.mcp import McpBackend, McpServer
         async def main():
-            desk = McpBackend({{"desk": McpServer(module="mcp_desk", path=({str(DATA)!r},))}}, grader_of=lambda _: None)
+            desk = McpBackend({{"desk": McpServer(module="mcp_desk", path=({str(DATA)!r}, {str(short)!r}))}}, grader_of=lambda _: None)
             async with desk.open(Task("lost/x", "?", UserBrief("?"), Expectation(()), {{"desk": {{"items": []}}}})) as sandbox:
                 print("open", flush=True)
                 await sandbox.call("wait", {{"seconds": 30, "how": {how!r}}})
@@ -399,15 +415,12 @@ async def test_nothing_outlives_a_killed_run(tmp_path: Path, how: str) -> None:
     assert await process.stdout.readline() == b"open\n"
     process.kill()
     await process.wait()
-    assert await settled(before) == set()
-    assert list(tmp_path.iterdir()) == []
+    assert await settled(short) == set()
+    assert list(short.iterdir()) == []
 
 
-async def test_nothing_outlives_a_run_that_is_killed_while_a_server_starts(tmp_path: Path) -> None:
+async def test_nothing_outlives_a_run_that_is_killed_while_a_server_starts(tmp_path: Path, short: Path) -> None:
     """A server whose import is not done when the process that uses it is killed ends, and removes its folder."""
-    before = processes()
-    folder = tmp_path / "folder"
-    folder.mkdir()
     slow = tmp_path / "slow.py"
     slow.write_text(
         "import pathlib, time\n"
@@ -418,11 +431,11 @@ async def test_nothing_outlives_a_run_that_is_killed_while_a_server_starts(tmp_p
     begun = tmp_path / "begun"
     program = textwrap.dedent(f"""
         import asyncio, pathlib, tempfile
-        tempfile.tempdir = {str(folder)!r}
+        tempfile.tempdir = {str(short)!r}
         from tbadapters.sandboxes.mcp_forks import ForkedServer
         from tbadapters.sandboxes.mcp_server import McpServer
         slow = McpServer(
-            module="mcp_desk", path=({str(DATA)!r},), prepare=(pathlib.Path({str(slow)!r}),),
+            module="mcp_desk", path=({str(DATA)!r}, {str(tmp_path)!r}), prepare=(pathlib.Path({str(slow)!r}),),
             options={{"begun": {str(begun)!r}}},
         )
         asyncio.run(ForkedServer.start("desk", slow, seconds=30))
@@ -432,5 +445,5 @@ async def test_nothing_outlives_a_run_that_is_killed_while_a_server_starts(tmp_p
         await anyio.sleep(0.02)
     process.kill()
     await process.wait()
-    assert await settled(before) == set()
-    assert list(folder.iterdir()) == []
+    assert await settled(tmp_path) == set()
+    assert list(short.iterdir()) == []
