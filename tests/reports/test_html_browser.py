@@ -82,7 +82,7 @@ def test_a_click_on_a_cell_opens_its_trial_and_leads_back(browser, pages):
         leave()
         browser.wait(f"!{OPEN}")
         browser.wait("document.activeElement.getAttribute('href') === '#t7/2'")
-        assert browser.run("location.hash") == ""
+        browser.wait("location.hash === ''")
 
 
 def test_a_trial_shows_effects_and_the_call_that_caused_them(browser, pages):
