@@ -211,6 +211,12 @@ class Program:
         self.token, self.module, self.caught, self.preparation = token, module, caught, preparation
         self.server = callable_directly(caught.function)
 
+    def warm(self) -> None:
+        """List the tools once, so that what that imports and works out need not be done again in every fork."""
+        if self.server is not None:
+            with contextlib.suppress(Exception):  # who asks for them will be told
+                asyncio.run(self.server.list_tools())
+
     @property
     def mode(self) -> str:
         """How a connection is served."""
@@ -327,6 +333,7 @@ def main() -> None:
     module, code = as_main(spec["module"])
     program = Program(token, module, catch(code, module), preparation)
     preparation.run("after_import", module, spec["options"])
+    program.warm()
     reason = unforkable()
     if reason is None:
         forks = program.forks(spec["socket"], sys.stdin)

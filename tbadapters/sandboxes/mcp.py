@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -27,7 +27,7 @@ from tbadapters.core.state_grader import StateGrader
 from tbadapters.core.suite import Task
 from tbadapters.core.tools import Tool, ToolResult
 from tbadapters.sandboxes.mcp_connection import Connection, data_of, held, remote, spawned
-from tbadapters.sandboxes.mcp_forks import HELPER, ForkedConnection, ForkedServer, specification
+from tbadapters.sandboxes.mcp_forks import HELPER, ForkedConnection, ForkedServer, TaskProcess, specification
 from tbadapters.sandboxes.mcp_server import Lifecycle, McpServer
 
 __all__ = ["Lifecycle", "McpBackend", "McpSandbox", "McpServer"]
@@ -197,17 +197,9 @@ class McpBackend:
             if not run.users:
                 self._run = None
                 with anyio.CancelScope(shield=True):
-                    await self._ended(run)
-
-    async def _ended(self, run: _Run) -> None:
-        for name, forked in run.forked.items():
-            if forked is not None:
-                for task in forked.tasks if self.lifecycle.teardown is not None else ():
-                    with suppress(SandboxFault):  # a task's process that died has nothing left to tear down
-                        connection = await forked.fork(task)
-                        await self._tear_down(name, connection)
-                        connection.close()
-                await forked.aclose()
+                    for forked in run.forked.values():
+                        if forked is not None:
+                            await forked.aclose()
 
     async def _tear_down(self, name: str, connection: Connection) -> None:
         """Let a server tear down what its init set up; what fails there can't undo a verdict."""
@@ -253,12 +245,7 @@ class McpBackend:
             return await self._initialised(name, connection, config)
 
         key = hashlib.sha256(json.dumps(config, sort_keys=True, default=repr).encode()).hexdigest()
-        task = await forked.task(key, init)
-        try:
-            connection = await forked.fork(task)
-        except SandboxFault:
-            forked.forget(key)
-            raise
+        connection, task = await forked.attempt(key, init)
         try:
             yield _Opened(connection, task.found)
         finally:
@@ -292,7 +279,14 @@ class McpBackend:
         async with run.lock:
             if name not in run.forked:
                 seconds = self.lifecycle.start_seconds
-                run.forked[name] = await ForkedServer.start(name, self.servers[name], seconds=seconds)
+
+                async def retire(forked: ForkedServer[Found], task: TaskProcess[Found]) -> None:
+                    if self.lifecycle.teardown is not None:
+                        connection = await forked.fork(task)
+                        await self._tear_down(name, connection)
+                        connection.close()
+
+                run.forked[name] = await ForkedServer.start(name, self.servers[name], seconds=seconds, retire=retire)
             return run.forked[name]
 
     async def _initialised(self, name: str, connection: Connection, config: Any) -> Found:

@@ -137,19 +137,25 @@ class _Slot(Generic[T]):
 
     lock: anyio.Lock = field(default_factory=anyio.Lock)
     process: TaskProcess[T] | None = None
+    users: int = 0  # that are about to fork it
+
+
+Retire = Callable[["ForkedServer[T]", TaskProcess[T]], Awaitable[None]]
 
 
 class ForkedServer(Generic[T]):
     """The process that imported a server, and the tasks' processes that were forked from it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, folder: Path, token: str) -> None:
-        self._process, self._folder, self._token = process, folder, token
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path, token: str, retire: Retire[T] | None) -> None:
+        self._process, self._folder, self._token, self._retire = process, folder, token, retire
         self._slots: OrderedDict[str, _Slot[T]] = OrderedDict()
         self._sockets = 0
         self.mode = "spawn"
 
     @classmethod
-    async def start(cls, name: str, server: McpServer, *, seconds: float) -> ForkedServer[T] | None:
+    async def start(
+        cls, name: str, server: McpServer, *, seconds: float, retire: Retire[T] | None = None
+    ) -> ForkedServer[T] | None:
         """Start the process and let it import the server; None where it can't be forked, which the log says.
 
         Raises:
@@ -169,7 +175,7 @@ class ForkedServer(Generic[T]):
                 why = f"The server {name!r} can't be started by {server.python}: {error.strerror}."
                 raise SandboxFault(why, code="not_started") from error
             raise
-        forked: ForkedServer[T] = cls(process, folder, token)
+        forked: ForkedServer[T] = cls(process, folder, token, retire)
         try:
             reason = await forked.started(seconds)
         except SandboxFault as fault:
@@ -225,8 +231,10 @@ class ForkedServer(Generic[T]):
             raise
         return connection
 
-    async def task(self, key: str, init: Callable[[ForkedConnection], Awaitable[T]]) -> TaskProcess[T]:
-        """Return a task's process: the one that is kept, or a new one that runs init.
+    async def attempt(
+        self, key: str, init: Callable[[ForkedConnection], Awaitable[T]]
+    ) -> tuple[ForkedConnection, TaskProcess[T]]:
+        """Return a connection to a fork of a task's process: of the one that is kept, or of a new one that runs init.
 
         Args:
             key: What is the same for the same init.
@@ -234,17 +242,37 @@ class ForkedServer(Generic[T]):
         """
         slot = self._slots.setdefault(key, _Slot())
         self._slots.move_to_end(key)
-        async with slot.lock:
-            if slot.process is None:
-                slot.process = await self._new_task(init)
-        self._let_go_of_the_oldest()
-        return slot.process
+        slot.users += 1
+        try:
+            async with slot.lock:
+                if slot.process is None:
+                    slot.process = await self._new_task(init)
+            connection = await self.fork(slot.process)
+        except SandboxFault:
+            self._forget(key)
+            raise
+        finally:
+            slot.users -= 1
+        await self._retire_the_oldest()
+        return connection, slot.process
 
-    def forget(self, key: str) -> None:
-        """Let go of a task's process, as when it died."""
+    def _forget(self, key: str) -> None:
         slot = self._slots.pop(key, None)
         if slot is not None and slot.process is not None:
             slot.process.connection.close()
+
+    async def _retire_the_oldest(self) -> None:
+        idle = [key for key, slot in self._slots.items() if slot.process is not None and not slot.users]
+        for key in idle[: max(0, len(self._slots) - KEPT_TASKS)]:
+            await self._retired(self._slots.pop(key))
+
+    async def _retired(self, slot: _Slot[T]) -> None:
+        if slot.process is None:
+            return
+        if self._retire is not None:
+            with suppress(SandboxFault):  # a task's process that died has nothing left to tear down
+                await self._retire(self, slot.process)
+        slot.process.connection.close()
 
     async def _new_task(self, init: Callable[[ForkedConnection], Awaitable[T]]) -> TaskProcess[T]:
         connection = await self.connect()
@@ -259,11 +287,6 @@ class ForkedServer(Generic[T]):
             raise
         return TaskProcess(connection, socket, found)
 
-    def _let_go_of_the_oldest(self) -> None:
-        idle = [key for key, slot in self._slots.items() if slot.process is not None and not slot.lock.locked()]
-        for key in idle[: max(0, len(self._slots) - KEPT_TASKS)]:
-            self.forget(key)
-
     @property
     def tasks(self) -> list[TaskProcess[T]]:
         """The tasks' processes that are kept."""
@@ -272,8 +295,8 @@ class ForkedServer(Generic[T]):
     async def aclose(self) -> None:
         """End every process and remove what they left on disk."""
         with anyio.CancelScope(shield=True):
-            for key in list(self._slots):
-                self.forget(key)
+            while self._slots:
+                await self._retired(self._slots.popitem()[1])
             if self._process.returncode is None:
                 with suppress(ProcessLookupError):
                     os.killpg(self._process.pid, signal.SIGKILL)

@@ -183,15 +183,17 @@ async def test_init_runs_once_a_task(tmp_path: Path) -> None:
     assert trace.read_text().split() == ["init", "init", "teardown", "teardown"]
 
 
-async def test_only_so_many_tasks_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process of the task that was not run for longest is let go of, and made again when it is needed."""
+async def test_only_so_many_tasks_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process of the task that was not run for longest is torn down, and made again when it is needed."""
     monkeypatch.setattr(mcp_forks, "KEPT_TASKS", 2)
-    desk = backend()
+    trace = tmp_path / "trace"
+    desk = backend(env={"MCP_DESK_TRACE": str(trace)})
     async with desk.running():
         for name in ("one", "two", "three", "one"):
             async with desk.open(task(name, shelf=name)) as sandbox:
                 assert not (await sandbox.call("find_item", {"item_id": "scarf"})).is_error
         assert len(desk._run.forked["desk"].tasks) == 2  # type: ignore[union-attr]
+        assert trace.read_text().split() == ["init", "init", "init", "teardown", "init", "teardown"]
 
 
 async def test_preparation_files_and_probes() -> None:

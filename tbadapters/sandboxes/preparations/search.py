@@ -49,6 +49,8 @@ def before_import(options: Mapping[str, Any]) -> None:
     def refuse(_client: Any, *_arguments: Any, **_options: Any) -> None:
         raise NotImplementedError("Only the search client's synchronous class can be pointed to the run's search.")
 
+    # The first client imports what every fork would import again; it connects to nothing.
+    made(object.__new__(typesense.Client), {"api_key": "none", "nodes": [node], "verify": False})
     typesense.Client.__init__ = make
     if hasattr(typesense, "AsyncClient"):
         typesense.AsyncClient.__init__ = refuse

@@ -20,7 +20,7 @@ NAMES = (
 
 
 class Golden:
-    """What the first effects call of a task's process worked out, and the server's functions that find it again.
+    """The golden state that was worked out last, and the server's functions that find it again.
 
     It stands in for the golden system, too: the system's database, and a data patch that is already in it.
     """
@@ -34,24 +34,29 @@ class Golden:
         self.hashed: Any = None
         self.hashed_stable: Any = None
         module.apply_golden_set_to_database = self.remember
+        module.calculate_database_hash = self.hash_of
+        module.get_stable_database_state = self.stable_of
+        self.server["calculate_database_hash"].__globals__["get_stable_database_state"] = self.stable_for_hash
 
     async def remember(self, system: Any, case: Any) -> Any:
         """Work it out as the server does, and keep it."""
-        self.db = await self.server["apply_golden_set_to_database"](system, case)
-        return self.db
+        db = await self.server["apply_golden_set_to_database"](system, case)
+        self.db, self.hash, self.stable = db, None, None
+        plain = db.to_state_dict
+        states: list[Any] = []
+
+        def state() -> Any:
+            if not states:
+                states.append(plain())
+            return states[0]
+
+        object.__setattr__(db, "to_state_dict", state)
+        return db
 
     def keep(self) -> None:
         """Let the effects calls of this process and its forks find what was worked out."""
-        module, plain = self.module, self.server
-        self.hash = plain["calculate_database_hash"](self.db)
-        self.stable = plain["get_stable_database_state"](self.db)
-        state = self.db.to_state_dict()
-        object.__setattr__(self.db, "to_state_dict", lambda: state)
-        plain["calculate_database_hash"].__globals__["get_stable_database_state"] = self.remembered_stable
-        module.SandboxToolsSystem = lambda *_, **__: self
-        module.apply_golden_set_to_database = self.found
-        module.calculate_database_hash = self.hash_of
-        module.get_stable_database_state = self.stable_of
+        self.module.SandboxToolsSystem = lambda *_, **__: self
+        self.module.apply_golden_set_to_database = self.found
 
     def apply_data_patch(self, _patch: Any) -> None:
         """The golden database holds the task's patch."""
@@ -62,16 +67,24 @@ class Golden:
 
     def hash_of(self, db: Any) -> Any:
         """Return a database's hash."""
-        return self.hash if db is self.db else self.server["calculate_database_hash"](db)
+        if db is not self.db:
+            return self.server["calculate_database_hash"](db)
+        if self.hash is None:
+            self.hash = self.server["calculate_database_hash"](db)
+        return self.hash
 
-    def remembered_stable(self, db: Any, *arguments: Any) -> Any:
-        """What a hash is made of; kept for the comparison that follows it in the same effects call."""
-        self.hashed, self.hashed_stable = db, self.server["get_stable_database_state"](db, *arguments)
-        return self.hashed_stable
+    def stable_for_hash(self, db: Any, *arguments: Any) -> Any:
+        """Return what a hash is made of; it is kept for the comparison that follows in the same effects call."""
+        stable = self.server["get_stable_database_state"](db, *arguments)
+        if db is self.db:
+            self.stable = stable
+        else:
+            self.hashed, self.hashed_stable = db, stable
+        return stable
 
     def stable_of(self, db: Any) -> Any:
         """Return the fields of a database that count."""
-        if db is self.db:
+        if db is self.db and self.stable is not None:
             return self.stable
         if db is not self.hashed:
             return self.server["get_stable_database_state"](db)
