@@ -125,7 +125,12 @@ class Forks:
         folder: What is removed from disk then; None for the socket alone.
         token: What a connection must show first.
         become: Serves a connection in the fork; returns what serves forks of the fork, if it is to.
+
+    Attributes:
+        thaw: Answers what is asked of this process itself, in place of further forks; None where nothing can be.
     """
+
+    thaw: Callable[[], None] | None = None
 
     def __init__(self, path: str, alive: Any, folder: str | None, token: str, become: Become) -> None:
         self.path, self.alive, self.folder, self.token, self.become = path, alive, folder, token, become
@@ -141,6 +146,8 @@ class Forks:
         while True:
             ready, _, _ = select.select([self.listener, self.alive], [], [])
             if self.alive in ready:
+                if self.thaw is not None and not closed(self.alive):
+                    self.thaw()
                 self.end()
             connection, _ = self.listener.accept()
             if os.fork() == 0:
@@ -241,6 +248,8 @@ class Program:
             return None
         self.preparation.run("after_fork", "task", self.module)
         forks = self.forks(direct.frozen, connection)
+        thawed = Direct(self.server, self.module, self.preparation.probe)
+        forks.thaw = lambda: asyncio.run(self.answer(connection, thawed))
         send(connection, {})
         return forks
 

@@ -27,7 +27,7 @@ from tbadapters.core.state_grader import StateGrader
 from tbadapters.core.suite import Task
 from tbadapters.core.tools import Tool, ToolResult
 from tbadapters.sandboxes.mcp_connection import Connection, data_of, held, remote, spawned
-from tbadapters.sandboxes.mcp_forks import HELPER, ForkedConnection, ForkedServer, TaskProcess, specification
+from tbadapters.sandboxes.mcp_forks import HELPER, ForkedConnection, ForkedServer, specification
 from tbadapters.sandboxes.mcp_server import Lifecycle, McpServer
 
 __all__ = ["Lifecycle", "McpBackend", "McpSandbox", "McpServer"]
@@ -280,11 +280,8 @@ class McpBackend:
             if name not in run.forked:
                 seconds = self.lifecycle.start_seconds
 
-                async def retire(forked: ForkedServer[Found], task: TaskProcess[Found]) -> None:
-                    if self.lifecycle.teardown is not None:
-                        connection = await forked.fork(task)
-                        await self._tear_down(name, connection)
-                        connection.close()
+                async def retire(connection: ForkedConnection) -> None:
+                    await self._tear_down(name, connection)
 
                 run.forked[name] = await ForkedServer.start(name, self.servers[name], seconds=seconds, retire=retire)
             return run.forked[name]

@@ -140,13 +140,13 @@ class _Slot(Generic[T]):
     users: int = 0  # that are about to fork it
 
 
-Retire = Callable[["ForkedServer[T]", TaskProcess[T]], Awaitable[None]]
+Retire = Callable[[ForkedConnection], Awaitable[None]]
 
 
 class ForkedServer(Generic[T]):
     """The process that imported a server, and the tasks' processes that were forked from it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, folder: Path, token: str, retire: Retire[T] | None) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path, token: str, retire: Retire | None) -> None:
         self._process, self._folder, self._token, self._retire = process, folder, token, retire
         self._slots: OrderedDict[str, _Slot[T]] = OrderedDict()
         self._sockets = 0
@@ -154,7 +154,7 @@ class ForkedServer(Generic[T]):
 
     @classmethod
     async def start(
-        cls, name: str, server: McpServer, *, seconds: float, retire: Retire[T] | None = None
+        cls, name: str, server: McpServer, *, seconds: float, retire: Retire | None = None
     ) -> ForkedServer[T] | None:
         """Start the process and let it import the server; None where it can't be forked, which the log says.
 
@@ -262,16 +262,19 @@ class ForkedServer(Generic[T]):
             slot.process.connection.close()
 
     async def _retire_the_oldest(self) -> None:
-        idle = [key for key, slot in self._slots.items() if slot.process is not None and not slot.users]
-        for key in idle[: max(0, len(self._slots) - KEPT_TASKS)]:
-            await self._retired(self._slots.pop(key))
+        while len(self._slots) > KEPT_TASKS:
+            idle = (key for key, slot in self._slots.items() if slot.process is not None and not slot.users)
+            oldest = next(idle, None)
+            if oldest is None:
+                return
+            await self._retired(self._slots.pop(oldest))
 
     async def _retired(self, slot: _Slot[T]) -> None:
         if slot.process is None:
             return
         if self._retire is not None:
             with suppress(SandboxFault):  # a task's process that died has nothing left to tear down
-                await self._retire(self, slot.process)
+                await self._retire(slot.process.connection)
         slot.process.connection.close()
 
     async def _new_task(self, init: Callable[[ForkedConnection], Awaitable[T]]) -> TaskProcess[T]:

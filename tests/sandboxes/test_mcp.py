@@ -196,6 +196,23 @@ async def test_only_so_many_tasks_are_kept(tmp_path: Path, monkeypatch: pytest.M
         assert trace.read_text().split() == ["init", "init", "init", "teardown", "init", "teardown"]
 
 
+async def test_tasks_are_let_go_of_while_others_are_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many tasks at once, more than are kept, are each served: none is let go of while it is about to be used."""
+    monkeypatch.setattr(mcp_forks, "KEPT_TASKS", 2)
+    desk = backend()
+    served = []
+
+    async def use(name: str) -> None:
+        for _ in range(2):
+            async with desk.open(task(name, shelf=name)) as sandbox:
+                served.append((await sandbox.call("find_item", {"item_id": "scarf"})).is_error)
+
+    async with desk.running(), anyio.create_task_group() as tasks:
+        for number in range(12):
+            tasks.start_soon(use, f"task {number}")
+    assert served == [False] * 24
+
+
 async def test_preparation_files_and_probes() -> None:
     """Preparation files run around the import and after each fork, and their probes answer from the server's process."""
     desk = backend(prepare=(DATA / "mcp_desk_prepared.py",), options={"word": "hello"})
