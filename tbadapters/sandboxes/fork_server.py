@@ -288,6 +288,8 @@ def no_longer_than(connection: socket.socket) -> Iterator[None]:
     fcntl.fcntl(connection, fcntl.F_SETOWN, os.getpid())
     flags = fcntl.fcntl(connection, fcntl.F_GETFL)
     fcntl.fcntl(connection, fcntl.F_SETFL, flags | os.O_ASYNC)
+    if closed(connection):  # before a signal could tell
+        gone()
     try:
         yield
     finally:
