@@ -54,7 +54,7 @@ def _adopt_orphans() -> None:
 
 def _imported(agent: Importable) -> None:
     """Import the agent for all processes to come; what is wrong with it, each of them tells by itself."""
-    with contextlib.suppress(BaseException):
+    with contextlib.suppress(BaseException):  # each process imports it again, and tells
         agent.resolve()
 
 

@@ -63,7 +63,7 @@ def play(connection: socket.socket, agent: Importable) -> NoReturn:
 
 
 def _leave(status: int) -> NoReturn:
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception):  # the agent may have closed them
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(status)

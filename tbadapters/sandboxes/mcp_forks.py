@@ -214,10 +214,6 @@ class ForkedServer(Generic[T]):
         """Return a connection to a fork of the process that imported the server."""
         return await self._connected(self._folder / "module")
 
-    async def fork(self, task: TaskProcess[T]) -> ForkedConnection:
-        """Return a connection to a fork of a task's process."""
-        return await self._connected(task.socket)
-
     async def _connected(self, path: Path) -> ForkedConnection:
         try:
             reader, writer = await asyncio.open_unix_connection(path, limit=1 << 22)
@@ -247,7 +243,7 @@ class ForkedServer(Generic[T]):
             async with slot.lock:
                 if slot.process is None:
                     slot.process = await self._new_task(init)
-            connection = await self.fork(slot.process)
+            connection = await self._connected(slot.process.socket)
         except SandboxFault:
             self._forget(key)
             raise

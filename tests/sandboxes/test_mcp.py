@@ -36,12 +36,17 @@ class PassIfReturned:
 
 def server(**given: object) -> McpServer:
     """Return the desk's server, as a module of this environment unless something else is said."""
-    return McpServer(**{"module": "mcp_desk", "path": (str(DATA),), **given})  # type: ignore[arg-type]
+    return McpServer(**{"module": "mcp_desk", "path": (str(DATA),), **given})
 
 
 def backend(*, lifecycle: Lifecycle = RESERVED, **given: object) -> McpBackend:
     """Return a backend of the desk's server."""
     return McpBackend({"desk": server(**given)}, grader_of=lambda _: PassIfReturned(), lifecycle=lifecycle)
+
+
+def kept(desk: McpBackend) -> mcp_forks.ForkedServer:
+    """Return the desk's processes, while it is running."""
+    return desk._run.forked["desk"]
 
 
 def task(name: str = "umbrella", **config: object) -> Task:
@@ -152,8 +157,8 @@ async def test_mcp_client_reaches_no_forked_server_without_the_token() -> None:
     """Whoever connects to a forked server's socket with a client of its own is not served."""
     desk = backend()
     async with desk.running(), desk.open(task()):
-        forked = desk._run.forked["desk"]  # type: ignore[union-attr]
-        for path in forked._folder.iterdir():  # type: ignore[union-attr]
+        forked = kept(desk)
+        for path in forked._folder.iterdir():
             if not path.is_socket():
                 continue
             streams = await asyncio.open_unix_connection(path)
@@ -166,7 +171,7 @@ async def test_token_is_not_in_the_list_of_processes() -> None:
     """The token of a forked server stands on no command line, where every process of the user could read it."""
     desk = backend()
     async with desk.running(), desk.open(task()):
-        token = desk._run.forked["desk"]._token  # type: ignore[union-attr]
+        token = kept(desk)._token
         assert any("fork_server.py" in command for command in commands().values())
         assert not any(token in command for command in commands().values())
 
@@ -192,7 +197,7 @@ async def test_only_so_many_tasks_are_kept(tmp_path: Path, monkeypatch: pytest.M
         for name in ("one", "two", "three", "one"):
             async with desk.open(task(name, shelf=name)) as sandbox:
                 assert not (await sandbox.call("find_item", {"item_id": "scarf"})).is_error
-        assert len(desk._run.forked["desk"].tasks) == 2  # type: ignore[union-attr]
+        assert len(kept(desk).tasks) == 2
         assert trace.read_text().split() == ["init", "init", "init", "teardown", "init", "teardown"]
 
 
@@ -249,8 +254,8 @@ async def test_task_process_that_died_is_made_again() -> None:
     desk = backend()
     async with desk.running():
         async with desk.open(task()):
-            forked = desk._run.forked["desk"]  # type: ignore[union-attr]
-        os.kill(forked.tasks[0].connection.pid, signal.SIGKILL)  # type: ignore[union-attr, arg-type]
+            forked = kept(desk)
+        os.kill(forked.tasks[0].connection.pid, signal.SIGKILL)
         await anyio.sleep(0.2)
         with pytest.raises(SandboxFault):
             async with desk.open(task()):
