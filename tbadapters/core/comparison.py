@@ -20,8 +20,8 @@ from tbadapters.core.paired import (
     rate_difference,
     rate_difference_bounds,
 )
-from tbadapters.core.plugins import load_plugin
 from tbadapters.core.result import RunResult, write_report
+from tbadapters.core.shown import Shown
 from tbadapters.core.statistics import Interval
 
 SCHEMA = "tbadapters.comparison/1"
@@ -39,7 +39,7 @@ class AgentPair:
         b: The other.
         tasks: The tasks of which both have a valid trial.
         pass_at_1: A's pass@1 less B's on these tasks.
-        observed_all: A's ``observed k/k`` less B's, where both are determined; None where k differs.
+        observed_all: A's ``observed k/k`` less B's, where neither misses a trial; None where k differs.
         p_pass_at_1: The p-value of the first, corrected (Holm) for the number of pairs.
         p_observed_all: The same of the second.
         k: Planned trials a task, or None where they differ.
@@ -136,8 +136,8 @@ class _Draft(NamedTuple):
     observed_all: Difference | None
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Shown):
     """Runs of several agents on one suite, paired by task.
 
     Attributes:
@@ -233,8 +233,10 @@ class Comparison:
         """Write a report and return its path; see ``RunResult.report``."""
         return write_report(self, path)
 
-    def __str__(self) -> str:
-        return str(load_plugin("tbadapters.reports", "terminal", kind="report")(self))
+    @property
+    def in_short(self) -> str:
+        """See ``Shown``."""
+        return f"of {', '.join(map(repr, self.results))} on {self.suite}"
 
     def _draft(self, first: str, second: str) -> _Draft:
         one, two = self.results[first], self.results[second]

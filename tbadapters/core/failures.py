@@ -12,6 +12,7 @@ from tbadapters.core.state import EffectKind
 
 KINDS: tuple[EffectKind, ...] = ("wrong_value", "unexpected", "missing")
 MOST_FREQUENT = 10
+_NOTE = 300  # characters; the whole message is with the trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,21 @@ def frequent_faults(records: Iterable[AttemptRecord]) -> tuple[FrequentFault, ..
     return tuple(
         FrequentFault(fault, len(ended), ended[0].task, ended[0].index) for fault, ended in ordered[:MOST_FREQUENT]
     )
+
+
+def broken_agent(records: Sequence[AttemptRecord]) -> tuple[str, ...]:
+    """Return a note on a run whose every verdict is the same error of the agent's own code; nothing on any other.
+
+    Such a run measured how the agent was wired, and its 0 % would be read as what it can do.
+    """
+    ends = {(r.end_reason, r.fault) for r in records if r.passed is not None}
+    if len(ends) != 1:
+        return ()
+    reason, fault = ends.pop()
+    if reason != "agent_error" or fault is None:
+        return ()
+    told = f"Every trial ended in the same error of the agent's own code; the figures say no more than that: {fault.message}"
+    return (told[:_NOTE],)
 
 
 @dataclass(frozen=True, slots=True)

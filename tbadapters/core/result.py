@@ -15,7 +15,7 @@ from tbadapters.core.bill import Bill
 from tbadapters.core.cost import Price, cost_nothing, price_basis
 from tbadapters.core.disturbances import Disturbances
 from tbadapters.core.errors import InvalidOption, UnknownName, UnusableFolder
-from tbadapters.core.failures import FailureSignature, FrequentFault, failure_signature, frequent_faults
+from tbadapters.core.failures import FailureSignature, FrequentFault, broken_agent, failure_signature, frequent_faults
 from tbadapters.core.figures import (
     COVERAGE_FLOOR,
     Coverage,
@@ -26,12 +26,13 @@ from tbadapters.core.figures import (
     tally_trials,
     total_usage,
 )
-from tbadapters.core.grading import GoldenAction, Ref
+from tbadapters.core.grading import Ref
 from tbadapters.core.messages import Usage
 from tbadapters.core.plain import encodable
 from tbadapters.core.plugins import load_plugin
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.results_file import result_dict
+from tbadapters.core.shown import Shown
 from tbadapters.core.statistics import Interval, Tally
 from tbadapters.core.suite import Task
 from tbadapters.core.tool_fault_figures import ToolFaultFigures, tool_fault_figures
@@ -57,7 +58,8 @@ class TaskInfo:
     @classmethod
     def of(cls, task: Task) -> TaskInfo:
         """Return the info of a suite's task."""
-        states = {state.name: tuple(map(_action_line, state.actions)) for state in task.expectation.end_states}
+        ends = task.expectation.end_states
+        states = {end.name: tuple(call_line(a.tool, a.arguments) for a in end.actions) for end in ends}
         return cls(task.id, task.tags, states)
 
     def golden(self, end_state: str | None, action: int | None) -> str | None:
@@ -102,8 +104,8 @@ class TaskResult:
         return stats.clopper_pearson(self.tally.passed, self.tally.valid)
 
 
-@dataclass(frozen=True)
-class RunResult:
+@dataclass(frozen=True, repr=False)
+class RunResult(Shown):
     """What one run came to.
 
     Attributes:
@@ -127,9 +129,9 @@ class RunResult:
     trials_per_task: int
     seed: int
     tasks: tuple[TaskInfo, ...]
-    records: tuple[AttemptRecord, ...] = field(repr=False)
-    faulted: tuple[AttemptRecord, ...] = field(default=(), repr=False)
-    manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    records: tuple[AttemptRecord, ...]
+    faulted: tuple[AttemptRecord, ...] = ()
+    manifest: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
     stopped: str | None = None
     coverage_floor: float = COVERAGE_FLOOR
@@ -292,15 +294,21 @@ class RunResult:
             return f"No headline: {found.shortfall}; pass@1 lies between {limits.low:.1%} and {limits.high:.1%}."
         span = f" (95% interval {rate.interval.low:.1%} to {rate.interval.high:.1%})" if rate.interval else ""
         every = self.observed_all
+        still_open = f", {every.undetermined} could while trials are missing" if every.undetermined else ""
         return (
             f"pass@1 is {rate.value:.1%}{span}; {every.count} of {every.of} tasks passed all "
-            f"{self.trials_per_task} trials."
+            f"{self.trials_per_task} trials{still_open}."
         )
 
     @property
+    def in_short(self) -> str:
+        """See ``Shown``."""
+        return f"{self.agent!r} on {self.suite}: {self.headline}"
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the figures must know, a sentence each; see ``Suite.notes``."""
-        return tuple(self.manifest.get("notes", ()))
+        """What a reader of the figures must know, a sentence each; see ``Suite.notes`` and ``broken_agent``."""
+        return (*self.manifest.get("notes", ()), *broken_agent(self.records))
 
     # -- doors ----------------------------------------------------------------------------------------------------
 
@@ -331,9 +339,6 @@ class RunResult:
             UnusableFolder: the file can't be written.
         """
         return write_report(self, path)
-
-    def __str__(self) -> str:
-        return str(load_plugin("tbadapters.reports", "terminal", kind="report")(self))
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
@@ -379,10 +384,6 @@ def write_report(result: Any, path: str | Path) -> Path:
     except OSError as error:
         raise UnusableFolder(f"The report {str(target)!r} can't be written: {error.strerror or error}.") from error
     return target
-
-
-def _action_line(action: GoldenAction) -> str:
-    return call_line(action.tool, action.arguments)
 
 
 def call_line(tool: str, arguments: Mapping[str, Any]) -> str:

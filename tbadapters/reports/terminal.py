@@ -335,6 +335,7 @@ def _printed(parts: Iterable[RenderableType], width: int, *, color: bool) -> str
         file=out,
         width=width,
         force_terminal=color,
+        force_jupyter=False,  # there rich would show each part by itself, and leave the text empty
         color_system="standard" if color else None,
         markup=False,
         emoji=False,

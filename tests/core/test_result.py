@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic_runs import END_STATES, MISSING, UNEXPECTED, WRONG, record, result_of, seeded_result
 
+from tbadapters.core.comparison import Comparison
 from tbadapters.core.errors import InvalidOption, UnknownName, UnusableFolder
 from tbadapters.core.failures import Share, failure_signature
 from tbadapters.core.grading import EndState, Expectation, GoldenAction, Ref
@@ -304,3 +305,42 @@ def test_unseen_tokens_are_unknown_in_the_table():
     found = replace(found, records=tuple(replace(r, requests=()) for r in found.records))
     assert "tokens unknown" in str(found)
     assert "0 input tokens" not in str(found)
+
+
+class _Printer:
+    """Stands in for IPython's."""
+
+    def __init__(self):
+        self.shown = []
+
+    def text(self, text):
+        self.shown.append(text)
+
+
+@pytest.mark.parametrize("agents", [1, 2])
+def test_a_result_is_one_line_in_other_texts_and_its_tables_in_a_notebook(agents):
+    """``repr`` is one line with the headline or the names; IPython shows what ``print`` does."""
+    found, printer = result_of([[T, F]]), _Printer()
+    if agents > 1:
+        found = Comparison({"A": found, "B": found})
+    found._repr_pretty_(printer, False)
+    assert printer.shown == [str(found)]
+    line = repr(found)
+    assert "\n" not in line
+    assert line.startswith(f"<{type(found).__name__} ")
+    assert all(part in line for part in (["pass@1 is 50.0%"] if agents == 1 else ["'A'", "'B'"]))
+    assert len(line) < 200
+
+
+def test_a_run_that_only_measured_its_wiring_says_so():
+    """A note names the one error that ended every trial; where one trial ended otherwise there is none."""
+    found = result_of([[F, F], [F, N]])
+    fault = FaultRecord("agent", "exception", "KeyError: 'API_BASE'")
+    broken = [r if r.passed is None else replace(r, end_reason="agent_error", fault=fault) for r in found.records]
+    (note,) = replace(found, records=tuple(broken)).notes
+    assert note.endswith("KeyError: 'API_BASE'")
+    assert "Every trial ended in the same error" in str(replace(found, records=tuple(broken)))
+    assert replace(found, records=(found.records[0], *broken[1:])).notes == ()
+    other = replace(broken[0], fault=replace(fault, message="KeyError: 'OTHER'"))
+    assert replace(found, records=(other, *broken[1:])).notes == ()
+    assert found.notes == ()

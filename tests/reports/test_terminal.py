@@ -135,3 +135,11 @@ def test_whole_rows_are_shown_by_column():
         ("b", None, None, None),
     ]
     assert effect.call == 1
+
+
+def test_a_notebook_gets_the_same_text(monkeypatch):
+    """Where rich finds itself in Jupyter the text is not shown part by part and left empty, but the same as anywhere."""
+    found = result_of([[T, F]])
+    before = str(found)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert str(found) == before != ""
