@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -46,7 +47,7 @@ class Found:
 
     Attributes:
         init: The answer, as data; None without such a tool.
-        effects: The records as the server reports them, as data; None without such a tool.
+        effects: The records as the server reports them, as data; None where nobody has asked yet.
     """
 
     init: Any = None
@@ -105,9 +106,12 @@ class McpSandbox:
         Raises:
             SandboxFault: a server is gone, did not answer in time, or reports that it failed.
         """
-        if not self._touched:
-            return {name: server.found.effects for name, server in self._servers.items()}
-        return {name: await self._backend.effects_of(name, server.connection) for name, server in self._servers.items()}
+        return {name: await self._effects_of(name, server) for name, server in self._servers.items()}
+
+    async def _effects_of(self, name: str, server: _Opened) -> Any:
+        if not self._touched and server.found.effects is not None:
+            return server.found.effects
+        return await self._backend.effects_of(name, server.connection)
 
     async def state(self) -> State:
         """Return all records as they are now; ``State.raw`` is what ``effects`` returns."""
@@ -141,7 +145,7 @@ class _Run:
     """The servers' processes, while somebody uses them."""
 
     users: int = 0
-    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    starting: defaultdict[str, anyio.Lock] = field(default_factory=lambda: defaultdict(anyio.Lock))
     forked: dict[str, ForkedServer[Found] | None] = field(default_factory=dict)
     listed: dict[str, tuple[Tool, ...]] = field(default_factory=dict)
 
@@ -210,11 +214,17 @@ class McpBackend:
                 log.warning("mcp_server_not_torn_down", server=name, error=str(fault))
 
     @asynccontextmanager
-    async def open(self, task: Task) -> AsyncIterator[McpSandbox]:
-        """Open a session with each server of a task's world: a mapping of servers' names to what their init is given."""
+    async def open(self, task: Task, *, once: bool = False) -> AsyncIterator[McpSandbox]:
+        """Open a session with each server of a task's world: a mapping of servers' names to what their init is given.
+
+        Args:
+            task: The task.
+            once: Whether the task is not opened again, so that a process which ran its init need not be kept.
+        """
         async with self.running(), AsyncExitStack() as stack:
             opened = {
-                name: await stack.enter_async_context(self._opened(name, task.world[name])) for name in task.world
+                name: await stack.enter_async_context(self._opened(name, task.world[name], once=once))
+                for name in task.world
             }
             listing = {name: await self._listed(name, opened[name].connection) for name in opened}
             at = {tool.name: name for name, tools in listing.items() for tool in tools}
@@ -222,18 +232,18 @@ class McpBackend:
             yield McpSandbox(self, opened, tools, at)
 
     @asynccontextmanager
-    async def _opened(self, name: str, config: Any) -> AsyncIterator[_Opened]:
+    async def _opened(self, name: str, config: Any, *, once: bool) -> AsyncIterator[_Opened]:
         if name not in self.servers:
             raise UnknownName("MCP server", name, self.servers)
         forked = await self._forked(name)
-        if forked is not None and forked.mode == "direct":
+        if forked is not None and forked.mode == "direct" and not once:
             async with self._fork(name, forked, config) as opened:
                 yield opened
         else:
             async with self._session(name, forked) as connection:
-                found = await self._initialised(name, connection, config)
+                init = await self._initialised(name, connection, config)
                 try:
-                    yield _Opened(connection, found)
+                    yield _Opened(connection, Found(init))
                 finally:
                     await self._tear_down(name, connection)
 
@@ -242,7 +252,8 @@ class McpBackend:
         """Open a fork of the process that ran the task's init."""
 
         async def init(connection: ForkedConnection) -> Found:
-            return await self._initialised(name, connection, config)
+            init = await self._initialised(name, connection, config)
+            return Found(init, await self.effects_of(name, connection))
 
         key = hashlib.sha256(json.dumps(config, sort_keys=True, default=repr).encode()).hexdigest()
         connection, task = await forked.attempt(key, init)
@@ -276,7 +287,7 @@ class McpBackend:
         assert run is not None, "open() is inside running()"  # noqa: S101  (narrows the type)
         if self.servers[name].module is None:
             return None
-        async with run.lock:
+        async with run.starting[name]:
             if name not in run.forked:
                 seconds = self.lifecycle.start_seconds
 
@@ -286,14 +297,14 @@ class McpBackend:
                 run.forked[name] = await ForkedServer.start(name, self.servers[name], seconds=seconds, retire=retire)
             return run.forked[name]
 
-    async def _initialised(self, name: str, connection: Connection, config: Any) -> Found:
-        """Run a server's init and read what it left."""
-        init = None
-        if self.lifecycle.init is not None:
-            answer = await self.within(connection, "init_seconds", self.lifecycle.init, {"config": config})
-            init = data_of(answer)
-            _raise_if_failed(f"The init of the server {name!r}", init, is_error=answer.is_error)
-        return Found(init, await self.effects_of(name, connection))
+    async def _initialised(self, name: str, connection: Connection, config: Any) -> Any:
+        """Run a server's init and return its answer, as data; None where it has no tool for that."""
+        if self.lifecycle.init is None:
+            return None
+        answer = await self.within(connection, "init_seconds", self.lifecycle.init, {"config": config})
+        init = data_of(answer)
+        _raise_if_failed(f"The init of the server {name!r}", init, is_error=answer.is_error)
+        return init
 
     async def effects_of(self, name: str, connection: Connection) -> Any:
         """Return what a server reports of its records, as data; None where it has no tool for that."""

@@ -188,6 +188,42 @@ async def test_init_runs_once_a_task(tmp_path: Path) -> None:
     assert trace.read_text().split() == ["init", "init", "teardown", "teardown"]
 
 
+async def test_session_opened_once_keeps_no_process_of_its_task(tmp_path: Path) -> None:
+    """Where a task is opened once, it does what any session does, is torn down as it ends, and its init runs again."""
+    trace = tmp_path / "trace"
+    desk = backend(env={"MCP_DESK_TRACE": str(trace)})
+    async with desk.running():
+        for _ in range(2):
+            async with desk.open(task(), once=True) as session:
+                assert (await session.state()).tables["items"]["umbrella"]["state"] == "found"
+                await session.call("set_state", {"item_id": "umbrella", "state": "returned"})
+                assert (await session.state()).tables["items"]["umbrella"]["state"] == "returned"
+            assert kept(desk).tasks == []
+    assert trace.read_text().split() == ["init", "teardown"] * 2
+
+
+async def test_servers_start_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers that are first needed at the same time are started at the same time, each once."""
+    starting: list[str] = []
+    both = anyio.Event()
+    start = mcp_forks.ForkedServer.start
+
+    async def together(name: str, *arguments: object, **options: object) -> object:
+        starting.append(name)
+        if len(starting) == 2:
+            both.set()
+        with anyio.fail_after(20):
+            await both.wait()
+        return await start(name, *arguments, **options)
+
+    monkeypatch.setattr(mcp_forks.ForkedServer, "start", together)
+    desk = McpBackend({"left": server(), "right": server()}, grader_of=lambda _: PassIfReturned())
+    async with desk.running(), anyio.create_task_group() as group:
+        for name in ("left", "right", "left", "right"):
+            group.start_soon(desk.list_tools, name)
+    assert sorted(starting) == ["left", "right"]
+
+
 async def test_only_so_many_tasks_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process of the task that was not run for longest is torn down, and made again when it is needed."""
     monkeypatch.setattr(mcp_forks, "KEPT_TASKS", 2)

@@ -211,14 +211,14 @@ class ThinkingBoxBackend:
                     pass
 
     @asynccontextmanager
-    async def open(self, task: Task) -> AsyncIterator[McpSandbox]:
-        """Open a session; outside of a run, with servers of its own."""
+    async def open(self, task: Task, *, once: bool = False) -> AsyncIterator[McpSandbox]:
+        """Open a session; outside of a run, with servers of its own. See ``McpBackend.open``."""
         sessions = self._sessions.get()
         if sessions is not None:
-            async with sessions.open(task) as sandbox:
+            async with sessions.open(task, once=once) as sandbox:
                 yield sandbox
             return
-        async with self.running(), self.open(task) as sandbox:
+        async with self.running(), self.open(task, once=once) as sandbox:
             yield sandbox
 
     def grader(self, task: Task) -> ThinkingBoxGrader:

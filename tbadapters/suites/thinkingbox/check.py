@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, cast
 
 import anyio
@@ -28,7 +30,7 @@ from tbadapters.core.suite import Suite, Task
 from tbadapters.core.suite_report import CheckRow
 from tbadapters.core.tools import ToolCall, ToolResult
 from tbadapters.suites.thinkingbox.grader import Look, ThinkingBoxGrader
-from tbadapters.suites.thinkingbox.replaying import Call, Sessions, Step, replayed
+from tbadapters.suites.thinkingbox.replaying import Call, Step, replayed
 from tbadapters.suites.thinkingbox.states import Shapes
 
 GOLDEN, NONE, WRITING, DROPPED = "golden calls", "no calls", "only writing calls", "last writing call dropped"
@@ -164,19 +166,27 @@ async def check_thinkingbox(
             found[task.id] = await _graded(suite, task, golden_only=golden_only)
 
     async with running(suite.backend), anyio.create_task_group() as group:
-        for task in suite.tasks:
+        for task in _in_turn(suite.tasks):
             group.start_soon(one, task)
     check.graded += [graded for task in suite.tasks for graded in found[task.id]]
     check.seconds = time.perf_counter() - began
     return check
 
 
+def _in_turn(tasks: Sequence[Task]) -> list[Task]:
+    """Return the tasks of each domain in turn: their servers, which take seconds to import, then start side by side."""
+    domains: defaultdict[tuple[str, ...], list[Task]] = defaultdict(list)
+    for task in tasks:
+        domains[tuple(task.world)].append(task)
+    return [task for turn in zip_longest(*domains.values()) for task in turn if task is not None]
+
+
 async def _graded(suite: Suite, task: Task, *, golden_only: bool) -> list[Graded]:
     """Grade a task four times; without a writing call among the golden ones, there is none to be dropped."""
     grader = cast("ThinkingBoxGrader", suite.backend.grader(task))
-    checker = _Checker(task, grader, cast("Sessions", suite.backend))
+    checker = _Checker(task, grader)
     if golden_only:
-        return [await checker.after(GOLDEN, grader.golden_calls, passes=True)]
+        return [await checker.after(GOLDEN, grader.golden_calls, passes=True, once=True)]
     try:
         golden, steps = await checker.golden()
     except TbAdaptersError as error:
@@ -204,20 +214,19 @@ class _Checker:
 
     task: Task
     grader: ThinkingBoxGrader
-    sessions: Sessions
 
     async def golden(self) -> tuple[Graded, list[Step]]:
         """Grade the golden calls, and see what each of them changes."""
-        async with self.sessions.open(self.task) as session:
+        async with self.grader.sessions.open(self.task) as session:
             steps = await replayed(session, self.grader.golden_calls, await self.grader.shapes())
             results = [step.result for step in steps]
             graded = await self._look(GOLDEN, session, self.grader.golden_calls, results, passes=True)
         return graded, steps
 
-    async def after(self, variant: str, calls: Sequence[Call], *, passes: bool) -> Graded:
-        """Grade what these calls leave."""
+    async def after(self, variant: str, calls: Sequence[Call], *, passes: bool, once: bool = False) -> Graded:
+        """Grade what these calls leave; ``once`` where the task is graded no other time."""
         try:
-            async with self.sessions.open(self.task) as session:
+            async with self.grader.sessions.open(self.task, once=once) as session:
                 results = [await session.call(call.tool, call.arguments) for call in calls]
                 return await self._look(variant, session, calls, results, passes=passes)
         except TbAdaptersError as error:

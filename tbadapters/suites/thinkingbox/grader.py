@@ -98,12 +98,15 @@ class ThinkingBoxGrader:
         function: Its test function.
         sessions: Opens fresh sessions, in which calls are replayed.
         shared: What the graders of a suite share.
+
+    Attributes:
+        sessions: As given.
     """
 
     def __init__(self, task: Task, function: GradingFunction, sessions: Sessions, shared: ThinkingBoxGraders) -> None:
         self._task = task
         self._function = function
-        self._sessions = sessions
+        self.sessions = sessions
         self._shared = shared
         self._causes = Causes(task, sessions, self.golden_calls, shared.shapes)
         self._init_results: Mapping[str, Any] | None = None
@@ -115,7 +118,7 @@ class ThinkingBoxGrader:
 
     async def shapes(self) -> dict[str, Shapes] | None:
         """Return what counts on the task's servers; None where one of them can't be asked."""
-        return await self._shared.shapes.of(self._sessions, self._task)
+        return await self._shared.shapes.of(self.sessions, self._task)
 
     async def look(self, evidence: Evidence) -> Look:
         """Execute the test on what an attempt left behind, and compare the states beside it.
@@ -170,7 +173,7 @@ class ThinkingBoxGrader:
     async def _init(self) -> Mapping[str, Any]:
         """Return what the servers' init answers, but for its status."""
         if self._init_results is None:
-            async with self._sessions.open(self._task) as session:
+            async with self.sessions.open(self._task) as session:
                 told = session.init_results
             self._init_results = {
                 server: {k: v for k, v in answer.items() if k != "status"} if isinstance(answer, Mapping) else answer

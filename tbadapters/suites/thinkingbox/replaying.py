@@ -44,8 +44,8 @@ class Session(Protocol):
 class Sessions(Protocol):
     """What opens sessions."""
 
-    def open(self, task: Task) -> AbstractAsyncContextManager[Session]:
-        """Open a session of a task, just initialised."""
+    def open(self, task: Task, *, once: bool = False) -> AbstractAsyncContextManager[Session]:
+        """Open a session of a task, just initialised; ``once`` where it is not opened again."""
         ...
 
 

@@ -177,7 +177,7 @@ class ShelfBackend:
         self.graders = ThinkingBoxGraders(lambda task: GradingFunction(file, task.id.rpartition("/")[2]), seconds=10)
 
     @asynccontextmanager
-    async def open(self, task: Task):
+    async def open(self, task: Task, *, once: bool = False):
         yield ShelfSession(self, task)
 
     def grader(self, task: Task):
