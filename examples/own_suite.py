@@ -13,9 +13,21 @@ from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from tbadapters import Limits, Suite, Task, ToolError, UserBrief, UserFact, evaluate
-from tbadapters.core.grading import EndState, Expectation, GoldenAction, Outcome, RequiredFact
-from tbadapters.core.state import TableRules
+from tbadapters import (
+    EndState,
+    Expectation,
+    GoldenAction,
+    Limits,
+    Outcome,
+    RequiredFact,
+    Suite,
+    TableRules,
+    Task,
+    ToolError,
+    UserBrief,
+    UserFact,
+    evaluate,
+)
 from tbadapters.sandboxes.sqlite import Records, reads, sqlite_suite, writes
 from tbadapters.suites.build import Workflow, build_tasks, rule_of
 from tbadapters.testing.checks import check_suite

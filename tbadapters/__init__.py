@@ -28,12 +28,15 @@ from tbadapters.core.agent import (
 from tbadapters.core.comparison import Comparison
 from tbadapters.core.cost import Price
 from tbadapters.core.errors import RunStopped, SuiteError, TbAdaptersError, ToolError, UsageError
+from tbadapters.core.gates import check_gate
+from tbadapters.core.grading import EndState, Expectation, GoldenAction, Outcome, RequiredFact
 from tbadapters.core.judge import Judge, Judgement, LLMJudge
 from tbadapters.core.limits import Limits, Retries
 from tbadapters.core.llm_user import LLMUser
 from tbadapters.core.messages import Message, Usage
 from tbadapters.core.result import RunResult
 from tbadapters.core.run_folder import load_result
+from tbadapters.core.state import TableRules
 from tbadapters.core.suite import Suite, Task, UserBrief, UserFact
 from tbadapters.core.tool_faults import ToolFaults
 from tbadapters.core.tools import Tool, ToolCall, ToolResult
@@ -48,7 +51,10 @@ __all__ = [
     "ApprovalRequest",
     "Approvals",
     "Comparison",
+    "EndState",
     "Ended",
+    "Expectation",
+    "GoldenAction",
     "Judge",
     "Judgement",
     "LLMJudge",
@@ -58,15 +64,18 @@ __all__ = [
     "Message",
     "NeedsApproval",
     "OpenAIAgentsAgent",
+    "Outcome",
     "Price",
     "PydanticAIAgent",
     "Recorder",
+    "RequiredFact",
     "Retries",
     "RunResult",
     "RunStopped",
     "Said",
     "Suite",
     "SuiteError",
+    "TableRules",
     "Task",
     "TaskBrief",
     "TbAdaptersError",
@@ -81,6 +90,7 @@ __all__ = [
     "UserBrief",
     "UserFact",
     "__version__",
+    "check_gate",
     "compare",
     "evaluate",
     "evaluate_sync",
