@@ -47,8 +47,11 @@ def check(
     table = Table(title=f"{suite}: checks", title_justify="left")
     for column in ("check", "held", "of", "", "note"):
         table.add_column(column, overflow="fold")
-    for row in report.rows():
-        table.add_row(row.name, str(row.held), str(row.of), "ok" if row.ok else "FAILED", Text(row.note))
+    before = ""
+    for row in report.rows():  # a task that can't even be set up fails every check for one reason, told once
+        note = "as above" if row.note and row.note == before else row.note
+        before = row.note
+        table.add_row(row.name, str(row.held), str(row.of), "ok" if row.ok else "FAILED", Text(note))
     Console().print(table)
     typer.echo(report.summary)
     raise typer.Exit(DONE if report.ok else CHECK_FAILED)

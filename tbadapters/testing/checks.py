@@ -77,7 +77,8 @@ class Check:
             return CheckRow(self.name, 0, 0, ok=True, note=f"not checked: {self.skipped}")
         first = self.failures[0] if self.failures else None
         more = f" (and {len(self.failures) - 1} more)" if len(self.failures) > 1 else ""
-        fault = f"{first.task}, seed {first.seed}: {first.detail}{more}" if first else ""
+        told = first.detail.removeprefix(f"{first.task}: ") if first else ""  # some errors name the task themselves
+        fault = f"{first.task}, seed {first.seed}: {told}{more}" if first else ""
         return CheckRow(self.name, self.held, self.of, self.ok, "; ".join(filter(None, [fault, self.remark])))
 
 

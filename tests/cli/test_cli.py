@@ -142,6 +142,18 @@ def test_check_says_whether_a_suite_is_right(called, tmp_path):
     assert "not ok: dropped action" in done.out
 
 
+def test_check_tells_once_what_fails_every_check(called, tmp_path, monkeypatch):
+    """A golden action that can't be run fails each check of its task; what is wrong with it is told once."""
+    monkeypatch.setenv("COLUMNS", "300")
+    broken = tmp_path / "broken.py"
+    broken.write_text(Path(DESK).read_text().replace('GoldenAction("set_status"', 'GoldenAction("set_statos"'))
+    done = called("check", str(broken), "--seeds", "0")
+    assert done.returncode == 1
+    assert done.out.count("There is no tool 'set_statos'") == 1
+    assert done.out.count("as above") > 3
+    assert done.out.count("desk/hold/") == 1
+
+
 def test_show_prints_a_trial(called, folder):
     """Show prints conversation and effects of a trial."""
     done = called("show", str(folder), "hold/1", "0")
