@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tbadapters.core.errors import InvalidOption
+from tbadapters.core.numbers import counted
 from tbadapters.core.paired import (
     Difference,
     TaskPair,
@@ -97,10 +98,13 @@ class AgentPair:
 
     def _on_observed_all(self, value: float) -> str:
         name, p = f"{self.k}/{self.k}", self.p_observed_all
+        facts = p_told(p)
+        if self.observed_all is not None and self.observed_all.tasks < len(self.tasks):
+            facts += f", over the {counted(self.observed_all.tasks, 'task')} without a missing trial"
         if not _significant(p):
-            return f"on {name} they can't be told apart (difference {100 * value:.1f} points, {p_told(p)})"
+            return f"on {name} they can't be told apart (difference {100 * value:.1f} points, {facts})"
         better, worse = (self.a, self.b) if value > 0 else (self.b, self.a)
-        return f"on {name} {better} leads {worse} by {abs(100 * value):.1f} points ({p_told(p)})"
+        return f"on {name} {better} leads {worse} by {abs(100 * value):.1f} points ({facts})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the pair as JSON-like data."""

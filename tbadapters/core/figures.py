@@ -85,7 +85,15 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class TaskCount:
-    """A count of tasks with its interval and bounds (both of the rate)."""
+    """A count of tasks with its interval and bounds (both of the rate).
+
+    Attributes:
+        count: Tasks of which it is certain.
+        of: All tasks.
+        undetermined: Tasks whose missing trials could still decide it.
+        interval: 95 %; while trials are missing, from its low end if they had failed to its high end if they had passed.
+        bounds: What the rate would be if all missing trials had failed, and if all had passed.
+    """
 
     count: int
     of: int
@@ -208,7 +216,9 @@ def figures(
         retention=Amount(stats.retention(tallies), "ratio"),
         cost_per_trial=Amount(_ratio(cost, len(valid)), "USD", cost is not None),
         cost_per_success=Amount(_ratio(cost, passed), "USD", cost is not None),
-        cost_per_reliable_task=Amount(_ratio(cost, reliable.count), "USD", cost is not None),
+        cost_per_reliable_task=Amount(
+            None if reliable.undetermined else _ratio(cost, reliable.count), "USD", cost is not None
+        ),
         tokens_per_success=Amount(_ratio(tokens or None, passed), "tokens", tokens > 0),
         pass_at_k={i: rate_at(stats.task_pass_at_k, tallies, i) for i in ks},
         pass_hat_k={i: rate_at(stats.task_pass_hat_k, tallies, i) for i in ks},
@@ -249,16 +259,32 @@ def _rate(of_task: Callable[[Tally], float | None], tallies: Sequence[Tally]) ->
 
 def _observed_all(tallies: Sequence[Tally]) -> TaskCount:
     found = stats.observed_all(tallies)
-    interval = stats.clopper_pearson(found.count, found.of - found.undetermined)
+    interval = _whatever_is_missing(lambda some: _exact(stats.observed_all(some)), tallies)
     limits = stats.bounds(lambda some: stats.observed_all(some).rate, tallies)
     return TaskCount(found.count, found.of, found.undetermined, interval, limits)
 
 
 def _solved(tallies: Sequence[Tally]) -> TaskCount:
     found = stats.solved_at_least_once(tallies)
-    interval = stats.mean_interval([float(t.passed > 0) for t in tallies if t.passed or not t.missing])
+    interval = _whatever_is_missing(lambda some: stats.mean_interval([float(t.passed > 0) for t in some]), tallies)
     limits = stats.bounds(lambda some: stats.solved_at_least_once(some).rate, tallies)
     return TaskCount(found.count, found.of, found.undetermined, interval, limits)
+
+
+def _exact(found: Count) -> Interval | None:
+    return stats.clopper_pearson(found.count, found.of)
+
+
+def _whatever_is_missing(
+    interval: Callable[[Sequence[Tally]], Interval | None], tallies: Sequence[Tally]
+) -> Interval | None:
+    """Return an interval that holds whatever the missing trials would have been.
+
+    Those tasks that are determined are no fair sample: with a trial missing, a task that fails is determined and one
+    that passes is not. An interval of these alone misses the truth, and the count that is printed beside it.
+    """
+    low, high = interval([t.worst() for t in tallies]), interval([t.best() for t in tallies])
+    return None if low is None or high is None else Interval(low.low, high.high)
 
 
 def _ratio(total: float | None, number: int) -> float | None:

@@ -219,8 +219,12 @@ def _chosen(found: Figures, requirement: Requirement) -> Figure:
 
 def _state(requirement: Requirement, figure: Figure, found: Figures) -> State:
     value, coverage = _value(figure), found.coverage
-    # A rate at k is of the tasks with k valid trials: those may be few even where few trials are missing.
-    enough = not isinstance(figure, Rate) or figure.tasks >= coverage.floor * found.observed_all.of - _ROUNDING
+    # Even where few trials are missing, few tasks may have k of them, and many be undetermined.
+    enough = True
+    if isinstance(figure, Rate):
+        enough = figure.tasks >= coverage.floor * found.observed_all.of - _ROUNDING
+    elif isinstance(figure, TaskCount):
+        enough = not figure.undetermined
     if coverage.sufficient and enough and value is not None:
         return "met" if requirement.holds(value) else "not met"
     bounds = None if isinstance(figure, Amount) else figure.bounds

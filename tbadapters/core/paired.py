@@ -10,7 +10,7 @@ from typing import Any
 from tbadapters.core.statistics import (
     Interval,
     Tally,
-    all_passed,
+    clopper_pearson,
     clustered_se,
     known,
     mean,
@@ -36,7 +36,8 @@ class Difference:
 
     Attributes:
         value: Mean over tasks of A's value less B's, from -1 to 1; None without a common task.
-        interval: The 95 % interval of paired differences (Student's t, T-1 degrees of freedom); None for T < 2.
+        interval: The 95 % interval of paired differences (Student's t, T-1 degrees of freedom; where all tasks differ by
+            the same, see ``_of_alike``); None for T < 2.
         p: By sign-flip permutation over tasks; None without a common task.
         tasks: The tasks that were paired.
     """
@@ -100,9 +101,13 @@ def rate_difference_bounds(a: Mapping[str, Tally], b: Mapping[str, Tally]) -> In
 
 
 def all_passed_difference(pairs: Sequence[TaskPair]) -> Difference:
-    """Return the difference of ``observed k/k``, on the tasks where it is determined for both; always exact."""
-    both = [(all_passed(pair.a), all_passed(pair.b)) for pair in pairs]
-    steps = [int(a) - int(b) for a, b in both if a is not None and b is not None]
+    """Return the difference of ``observed k/k``, on the tasks of which neither misses a trial; always exact.
+
+    A task that misses a trial and failed is determined, one that misses it and passed is not: to pair whatever is
+    determined would hold against an agent that some of its trials are missing.
+    """
+    complete = [pair for pair in pairs if not pair.a.missing and not pair.b.missing]
+    steps = [(not pair.a.failed) - (not pair.b.failed) for pair in complete]
     return _difference([float(step) for step in steps], exact_p(steps))
 
 
@@ -113,7 +118,20 @@ def _difference(values: Sequence[float], p: PValue) -> Difference:
     if error is None:
         return Difference(value, None, p, len(values))
     half = error * student_quantile(len(values) - 1)
-    return Difference(value, Interval(max(-1.0, value - half), min(1.0, value + half)), p, len(values))
+    interval = Interval(max(-1.0, value - half), min(1.0, value + half)) if error else _of_alike(value, len(values))
+    return Difference(value, interval, p, len(values))
+
+
+def _of_alike(value: float, tasks: int) -> Interval:
+    """Return the 95 % interval of a mean difference where all tasks differ by the same amount.
+
+    Their spread is 0, but other tasks may differ otherwise: a share of up to 1 - 0.025^(1/T) of them (Clopper and
+    Pearson, none of T), by anything from -1 to 1. From 6 tasks up it leaves out 0 where all are won or all are lost,
+    as the exact test does.
+    """
+    seen = clopper_pearson(0, tasks)
+    others = seen.high if seen else 1.0
+    return Interval((1 - others) * value - others, (1 - others) * value + others)
 
 
 def exact_p(steps: Sequence[int]) -> PValue:

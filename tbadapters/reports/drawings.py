@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tbadapters.core.figures import Amount, Figures, TaskCount, known_cost
+from tbadapters.core.figures import Amount, Figures, known_cost
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.result import RunResult
-from tbadapters.core.statistics import Interval
 from tbadapters.reports import text
 from tbadapters.reports.charts import Whisker, rate_whisker
 from tbadapters.reports.published import Published
@@ -74,7 +73,7 @@ def survival(results: Mapping[str, RunResult], some: Sequence[Part] = (), beside
     """Return a single trial's score against the share of tasks that pass every trial."""
     agents = [
         Point(
-            name, f.pass_at_1.value, f.observed_all.rate, "agent", number, f.pass_at_1.interval, _whole(f.observed_all)
+            name, f.pass_at_1.value, f.observed_all.rate, "agent", number, f.pass_at_1.interval, f.observed_all.interval
         )
         for number, name, f in _figures(results)
     ]
@@ -90,7 +89,7 @@ def breadth(results: Mapping[str, RunResult], some: Sequence[Part] = (), beside:
     agents = [
         Point(
             name, f.solved_at_least_once.rate, f.observed_all.rate, "agent", number,
-            _whole(f.solved_at_least_once), _whole(f.observed_all),
+            f.solved_at_least_once.interval, f.observed_all.interval,
         )
         for number, name, f in _figures(results)
     ]  # fmt: skip
@@ -131,11 +130,6 @@ def _figures(results: Mapping[str, RunResult]) -> Iterator[tuple[int, str, Figur
     for number, (name, result) in enumerate(results.items()):
         if result.coverage.valid:
             yield number, name, result.figures
-
-
-def _whole(figure: TaskCount) -> Interval | None:
-    """Return the interval of a count where it is one of the rate that is drawn: without undetermined tasks."""
-    return None if figure.undetermined else figure.interval
 
 
 def _k(results: Mapping[str, RunResult]) -> str:

@@ -26,7 +26,7 @@ def test_a_clear_difference():
     assert pair.pass_at_1.value == 1.0
     assert pair.p_pass_at_1 == 2 / 2**10
     assert pair.sentence == (
-        "A passes 100.0 points more often than B (95% interval 100.0 to 100.0, p = 0.002); "
+        "A passes 100.0 points more often than B (95% interval 38.3 to 100.0, p = 0.002); "
         "on 2/2 A leads B by 100.0 points (p = 0.002)."
     )
 

@@ -163,6 +163,18 @@ def test_a_rate_of_few_tasks_does_not_speak_for_all():
     assert state(result_of([[T] * 20] * 19 + [[T] * 19 + [N]]), "pass^20>=1") == "met"
 
 
+def test_a_count_of_tasks_is_judged_by_its_bounds():
+    """Few missing trials can leave many tasks undetermined: a count of tasks is not held against them, nor for them."""
+    found = result_of([[T] * 20] * 10 + [[T] * 19 + [N]] * 8 + [[F] * 20] * 2)
+    assert found.coverage.sufficient
+    assert state(found, "observed k/k>=0.8") == state(found, "observed k/k<=0.6") == "coverage too low"
+    assert state(found, "observed k/k>=0.5", "observed k/k<=0.9", "cost per success<=1") == "met"
+    assert state(found, "observed k/k>=0.95") == "not met"
+    assert state(found, "cost per reliable task<=1") == "coverage too low"
+    lone = result_of([[T] * 20] * 19 + [[F] * 19 + [N]])
+    assert state(lone, "solved at least once>=0.99") == "coverage too low"
+
+
 def test_figures_that_nobody_knows_are_not_met():
     """An unknown price and a figure without a pass meet nothing; retention is open while a missing trial decides it."""
     unpriced = replace(RUN, records=tuple(replace(r, cost=None) for r in RUN.records))
@@ -192,7 +204,7 @@ def test_a_drop_that_is_put_up_with(allowed, expected):
     worse, base = result_of([[T] * 8 + [F] * 2] * 20), result_of([[T] * 9 + [F]] * 20)
     gate = check_gate(worse, against=base, max_drop=allowed)
     assert gate.state == expected
-    assert "-10.0 points (95% interval -10.0 to -10.0, p below 0.001, paired over 20 tasks)" in gate.findings[0].why
+    assert "-10.0 points (95% interval -25.2 to +8.5, p below 0.001, paired over 20 tasks)" in gate.findings[0].why
     assert gate.findings[0].why.endswith("a regression" if expected == "not met" else "a drop that is put up with")
     assert state(base, against=worse, max_drop=allowed) == "met"
     assert re.fullmatch(r"\+10\.0 points .*: no drop", check_gate(base, against=worse).findings[0].why)

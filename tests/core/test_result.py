@@ -77,7 +77,8 @@ def test_missing_trials_are_shown():
     assert found.pass_at_1 == 1.0
     assert found.figures.pass_at_1.bounds == (0.5, 1.0)
     assert found.observed_all.undetermined == 2
-    assert result_of([[T, T], [T, N], [F, T]]).observed_all.interval == clopper_pearson(1, 2)
+    seen = result_of([[T, T], [T, N], [F, T]]).observed_all.interval
+    assert seen == (clopper_pearson(1, 3).low, clopper_pearson(2, 3).high)
     trials = found.to_dict()["trials"]
     assert [t["verdict"] for t in trials] == ["passed", None, "passed", None]
     assert [t["end_reason"] for t in trials] == ["settled", "fault", "settled", "not_run"]
@@ -99,11 +100,20 @@ def test_headline_is_refused_below_the_floor(missing, refused):
 
 
 def test_tasks_without_a_verdict_are_no_evidence():
-    """The interval of solved at least once is over the tasks that are determined: none of them, no interval."""
+    """The intervals of counts hold whatever the missing trials would be: without any verdict they are all there is."""
     figures = result_of([[T, N], [F, F], [F, N], [N, N]]).figures
     assert figures.solved_at_least_once.undetermined == 2
-    assert figures.solved_at_least_once.interval == result_of([[T, T], [F, F]]).figures.solved_at_least_once.interval
-    assert result_of([[N, N]] * 5).figures.solved_at_least_once.interval is None
+    worst, best = (result_of([[T, x], [F, F], [F, x], [x, x]]).figures.solved_at_least_once.interval for x in (F, T))
+    assert figures.solved_at_least_once.interval == (worst.low, best.high)
+    nothing = result_of([[N, N]] * 5).figures
+    assert nothing.solved_at_least_once.interval == nothing.observed_all.interval == (0.0, 1.0)
+
+
+def test_the_headline_tells_of_undetermined_tasks():
+    """A count of tasks that missing trials hold down is not told without them, nor is a cost made of it."""
+    found = result_of([[T] * 20] * 19 + [[T] * 19 + [N]])
+    assert found.headline.endswith("19 of 20 tasks passed all 20 trials, 1 could while trials are missing.")
+    assert found.figures.cost_per_reliable_task.value is None
 
 
 def test_headline_of_nothing():

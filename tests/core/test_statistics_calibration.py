@@ -14,7 +14,7 @@ from synthetic_runs import result_of
 
 from tbadapters.core import statistics as stats
 from tbadapters.core.figures import figures
-from tbadapters.core.paired import exact_p, flipped_p, pair_tasks
+from tbadapters.core.paired import TaskPair, all_passed_difference, exact_p, flipped_p, pair_tasks, rate_difference
 from tbadapters.core.statistics import Tally
 
 FULL = os.environ.get("TBADAPTERS_FULL") == "1"
@@ -67,6 +67,62 @@ def test_an_agent_against_itself_with_missing_trials(profile):
     tell(f"A/A with 5 % missing, {profile}, 104 x {TRIALS}: {rejected} of {runs} rejected ({rejected / runs:.2%})")
     low, high = (0.035, 0.06) if FULL else (0.005, 0.1)
     assert low <= rejected / runs <= high
+
+
+def masked_tallies(rng, p, missing):
+    """Draw 20 trials of each task, some of which are missing at random."""
+    valid = rng.binomial(TRIALS, 1 - missing, size=len(p))
+    passed = rng.binomial(valid, p)
+    return [Tally(TRIALS, int(n), int(c)) for n, c in zip(valid, passed, strict=True)]
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_k_of_k_against_itself_where_one_run_lacks_trials(profile):
+    """An agent whose trials are missing now and then does not seem less reliable than the same agent with all of them."""
+    runs, tasks = 500 if FULL else 60, 507
+    rng, rejected = np.random.default_rng(5), 0
+    for _ in range(runs):
+        p = chances(rng, profile, tasks)
+        one, two = (dict(enumerate(masked_tallies(rng, p, missing))) for missing in (0.04, 0.0))
+        rejected += all_passed_difference(pair_tasks(one, two)).p.value <= 0.05
+    tell(f"A/A on k/k, 4 % of one run missing, {profile}, {tasks} x {TRIALS}: {rejected / runs:.2%} rejected")
+    assert rejected / runs <= (0.06 if FULL else 0.12)
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("tasks", [6, 10, 30, 104])
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_paired_interval_holds_no_difference(profile, tasks):
+    """Of many comparisons of an agent with itself, the interval of the difference holds 0 in at least 93 %."""
+    rng, runs, held = np.random.default_rng(8), 2000 if FULL else 500, 0
+    for _ in range(runs):
+        p = chances(rng, profile, tasks)
+        passed = zip(rng.binomial(TRIALS, p), rng.binomial(TRIALS, p), strict=True)
+        pairs = [TaskPair("", *(Tally(TRIALS, TRIALS, int(c)) for c in both)) for both in passed]
+        low, high = rate_difference(pairs).interval
+        held += low <= 0 <= high
+    tell(f"Paired interval, {profile}, {tasks} x {TRIALS}: holds 0 in {held / runs:.1%}")
+    assert held / runs >= 0.93
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_intervals_of_counts_hold_with_missing_trials(profile):
+    """With 4 % of the trials missing, the intervals of the two counts of tasks still cover the truth."""
+    runs, held, (a, b) = 500 if FULL else 60, {"every": 0, "once": 0}, PROFILES[profile]
+    truth = np.random.default_rng(6).beta(a, b, size=200_000)
+    every, once = float((truth**TRIALS).mean()), float((1 - (1 - truth) ** TRIALS).mean())
+    rng = np.random.default_rng(7)
+    for _ in range(runs):
+        found = figures(masked_tallies(rng, chances(rng, profile, 507), 0.04), (), TRIALS)
+        (low, high), (least, most) = found.observed_all.interval, found.solved_at_least_once.interval
+        held["every"] += low <= every <= high
+        held["once"] += least <= once <= most
+    tell(
+        f"Counts with 4 % missing, {profile}: k/k {held['every'] / runs:.1%}, solved {held['once'] / runs:.1%} covered"
+    )
+    assert min(held.values()) / runs >= 0.93
 
 
 @pytest.mark.parametrize("tasks", [30, 104, 507])

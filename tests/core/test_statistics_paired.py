@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 
 from tbadapters.core.paired import (
     TaskPair,
@@ -82,6 +83,17 @@ def test_difference_and_interval_by_hand():
     assert found.tasks == 3
 
 
+@pytest.mark.parametrize("tasks", [2, 5, 6, 104])
+def test_tasks_that_all_differ_by_the_same(tasks):
+    """Without a spread, the interval allows for as many other tasks as none of T leaves possible, and agrees with p."""
+    others = brentq(lambda share: (1 - share) ** tasks - 0.025, 0, 1)
+    same = rate_difference([full(str(i), 7, 7) for i in range(tasks)])
+    assert same.interval == pytest.approx((-others, others))
+    won = rate_difference([full(str(i), 20, 0) for i in range(tasks)])
+    assert won.interval == pytest.approx((1 - 2 * others, 1.0))
+    assert (won.interval.low > 0) is (won.p.value <= 0.05) is (tasks >= 6)
+
+
 def test_no_common_task():
     """Without a common task there is no difference, no interval and no p-value."""
     found = rate_difference([])
@@ -116,15 +128,15 @@ def test_bounds_hold_the_difference_of_the_full_data(rows, chance):
     assert rate_difference_bounds({"x": Tally(1, 1, 1)}, {"y": Tally(1, 1, 1)}) is None
 
 
-def test_all_passed_difference_leaves_out_the_undetermined():
-    """Tasks that are undetermined for one agent say nothing of k/k."""
+def test_all_passed_difference_leaves_out_tasks_that_miss_a_trial():
+    """Tasks that miss a trial of one agent say nothing of k/k, not even where a failed trial determines it."""
     pairs = [
         TaskPair("a", Tally(2, 2, 2), Tally(2, 2, 1)),
         TaskPair("b", Tally(2, 1, 1), Tally(2, 2, 1)),
         TaskPair("c", Tally(2, 2, 2), Tally(2, 1, 0)),
     ]
     found = all_passed_difference(pairs)
-    assert (found.value, found.tasks, found.p.value) == (1.0, 2, 0.5)
+    assert (found.value, found.tasks, found.p.value) == (1.0, 1, 1.0)
 
 
 def test_holm_by_hand():

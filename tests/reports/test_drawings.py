@@ -103,12 +103,12 @@ def test_agents_without_a_verdict_stand_nowhere():
     assert not breadth({"A": empty}, parts(empty)).spots
 
 
-def test_no_interval_of_a_rate_that_is_another():
-    """With undetermined tasks, the interval of a count is over fewer tasks than its rate: it is not drawn."""
-    (spot,) = survival({"a": result_of([[T, T], [T, N], [F, F]])}).spots
-    assert spot.point.y_interval is None
-    (spot,) = breadth({"a": result_of([[T, T], [F, N], [F, F]])}).spots
-    assert (spot.point.x_interval, spot.point.y_interval is None) == (None, False)
+def test_intervals_hold_the_rate_that_is_drawn():
+    """With undetermined tasks, too, the interval that is drawn holds the point and what it could become."""
+    found = result_of([[T, T], [T, N], [F, F], [N, N]])
+    (one,), (other,) = survival({"a": found}).spots, breadth({"a": found}).spots
+    for value, drawn in ((one.point.y, one.point.y_interval), (other.point.x, other.point.x_interval)):
+        assert drawn.low < value <= 0.75 < drawn.high
 
 
 def test_parts_say_more_than_the_run_or_a_task():
