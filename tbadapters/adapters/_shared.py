@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from tbadapters.core.errors import (
     AgentFault,
     Fault,
     HarnessFault,
+    InvalidOption,
     MissingFramework,
     ProviderFault,
     TbAdaptersError,
@@ -36,6 +38,21 @@ def require(module: str, *, framework: str, extra: str) -> Any:
         if (error.name or "").partition(".")[0] == module.partition(".")[0]:
             raise MissingFramework(framework, extra) from error
         raise
+
+
+def must_take(function: object, option: str, *arguments: str) -> None:
+    """Refuse a function that can't be called with these arguments: else every trial would fail of it.
+
+    Raises:
+        InvalidOption: it can't; the sentence says how it is called.
+    """
+    try:
+        inspect.signature(function).bind(*arguments)  # type: ignore[arg-type]  # what is no callable is refused, too
+    except TypeError:
+        name = option.partition("(")[2].removesuffix("=...)")
+        raise InvalidOption(f"{option}: it is called as {name}({', '.join(arguments)}).") from None
+    except ValueError:  # a builtin without a signature: the first trial will tell
+        return
 
 
 def is_instance_of(value: object, package: str, *names: str) -> bool:

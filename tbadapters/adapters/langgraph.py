@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
-from tbadapters.adapters._shared import is_instance_of, require
+from tbadapters.adapters._shared import is_instance_of, must_take, require
 from tbadapters.core.agent import AgentSession, Recorder, TaskBrief
 from tbadapters.core.errors import ForeignTools, InvalidOption, UnknownAgentType
 from tbadapters.core.frameworks import Framework
@@ -41,6 +41,7 @@ class LangGraphAgent:
 
     Raises:
         UnknownAgentType: not a compiled graph.
+        InvalidOption: ``input`` or ``output`` can't be called so, or no such word for ``tools``.
         MissingFramework: LangGraph is not installed.
     """
 
@@ -63,6 +64,10 @@ class LangGraphAgent:
         _refuse_other_than_compiled(graph)
         if tools not in ("check", "suite", "replace"):
             raise InvalidOption(f"tools={tools!r}: must be 'check', 'suite' or 'replace'.")
+        if input is not None:
+            must_take(input, "LangGraphAgent(input=...)", "message", "brief")
+        if output is not None:
+            must_take(output, "LangGraphAgent(output=...)", "state")
         self.graph = graph
         self.input, self.output = input, output
         self.config, self.context = dict(config or {}), context

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from tbadapters.adapters._shared import is_instance_of, require
+from tbadapters.adapters._shared import is_instance_of, must_take, require
 from tbadapters.core.agent import Recorder, TaskBrief
 from tbadapters.core.errors import ForeignTools, InvalidOption, UsageError
 from tbadapters.core.frameworks import Framework
@@ -59,6 +59,8 @@ class PydanticAIAgent:
             raise InvalidOption(f"PydanticAIAgent(tools={tools!r}): must be 'check' or 'replace'.")
         if deps is not None and deps_factory is not None:
             raise InvalidOption("PydanticAIAgent: give deps or deps_factory, not both.")
+        if deps_factory is not None:
+            must_take(deps_factory, "PydanticAIAgent(deps_factory=...)", "brief")
         self.agent = agent
         self.deps, self.deps_factory = deps, deps_factory
         self.replaces = tools == "replace"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any, TypedDict
 
@@ -153,6 +154,20 @@ def test_a_compiled_graphs_tools_can_not_be_replaced() -> None:
         LangGraphAgent(create_agent(MODEL, [wire_money]), tools="replace").check(TOOLS)
     with pytest.raises(InvalidOption, match="tools='all'"):
         LangGraphAgent(create_agent(MODEL), tools="all")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "form"),
+    [
+        ({"input": lambda message: {}, "output": str}, "input(message, brief)"),
+        ({"input": lambda message, brief: {}, "output": lambda: ""}, "output(state)"),
+        ({"input": {"question": ""}}, "input(message, brief)"),
+    ],
+)
+def test_functions_that_can_not_be_called_are_refused(options, form):
+    """``input`` and ``output`` that every trial would fail of are refused with the form in which they are called."""
+    with pytest.raises(InvalidOption, match=re.escape(f"it is called as {form}.")):
+        LangGraphAgent(graph_of(lambda state: {}), **options)
 
 
 def test_a_state_without_messages_needs_input_and_output() -> None:

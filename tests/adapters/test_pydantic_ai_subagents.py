@@ -260,6 +260,8 @@ class TestRefusals:
             PydanticAIAgent(Agent(here.model()), tools="all")
         with pytest.raises(InvalidOption, match="not both"):
             PydanticAIAgent(Agent(here.model()), deps=1, deps_factory=lambda brief: 1)
+        with pytest.raises(InvalidOption, match=r"deps_factory\(brief\)"):
+            PydanticAIAgent(Agent(name="a"), deps_factory=lambda: 1)
 
 
 FAULTS = {
