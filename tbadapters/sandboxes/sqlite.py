@@ -181,9 +181,13 @@ def sqlite_suite(
         rule: The independent derivation of a task's outcome: ``rule_of(workflows)`` of ``suites/build.py``.
 
     Raises:
-        SuiteError: schema, tools, rules or task ids are wrong.
+        SuiteError: schema, tools, rules, task ids or topics are wrong.
     """
     _refuse_repeated(name, tasks)
+    _refuse_unknown_topics(tasks)
+    unmarked = [getattr(tool, "__name__", repr(tool)) for tool in tools if not isinstance(tool, DatabaseTool)]
+    if unmarked:
+        raise SuiteError(f"Mark the tools of {name!r} with @reads or @writes: {', '.join(unmarked)}.")
     backend = SqliteBackend(schema=schema, tools=tools, rules=rules, base_world=base_world)
     agents_tools = tuple(tool.tool for tool in tools)
     made = Suite(name, tuple(tasks), policy, agents_tools, backend, seed=seed, version=version)
@@ -196,6 +200,16 @@ def _refuse_repeated(name: str, tasks: Sequence[Task]) -> None:
         if task.id in seen:
             raise SuiteError(f"The suite {name!r} has several tasks with the id {task.id!r}.")
         seen.add(task.id)
+
+
+def _refuse_unknown_topics(tasks: Sequence[Task]) -> None:
+    for task in tasks:
+        topics = [fact.topic for fact in task.user.facts]
+        if unknown := [topic for topic in task.needs_asking if topic not in topics]:
+            raise SuiteError(
+                f"The task {task.id!r} needs asking for {unknown[0]!r}, and its user has no fact of that topic; "
+                f"it has {', '.join(map(repr, topics)) or 'none'}."
+            )
 
 
 def _as_json(data: Any) -> str:

@@ -3,6 +3,7 @@
 import json
 import math
 import statistics
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from tbadapters.core.errors import SandboxFault, SuiteError, ToolError
 from tbadapters.core.grading import EndState, Evidence, Expectation, GoldenAction
 from tbadapters.core.state import TableRules
-from tbadapters.core.suite import Task, UserBrief
+from tbadapters.core.suite import Task, UserBrief, UserFact
 from tbadapters.core.tools import Change
 from tbadapters.sandboxes.sqlite import Records, reads, sqlite_suite, writes
 
@@ -355,6 +356,7 @@ async def test_a_world_that_does_not_fit_is_a_fault_of_the_suite(world, said):
         ({"rules": {"boxes": TableRules(money=frozenset({"fee"}))}}, "no column of it: fee"),
         ({"rules": {"boxes": TableRules(references={"box_id": "crates"})}}, "has no table 'crates'"),
         ({"tools": [get_box, get_box]}, "Two tools have the same name"),
+        ({"tools": [get_box, suite]}, "Mark the tools of 'boxes' with @reads or @writes: suite"),
     ],
 )
 def test_a_wrong_suite_is_refused_at_once(options, said):
@@ -367,6 +369,17 @@ def test_two_tasks_of_one_id_are_refused():
     """Task ids are unique."""
     with pytest.raises(SuiteError, match="several tasks with the id 'boxes/t/0'"):
         suite(task(), task())
+
+
+def test_a_topic_that_the_user_knows_nothing_of_is_refused():
+    """What an agent needs to ask for is one of its user's facts; another is named, with the facts that there are."""
+    asked = replace(task(), needs_asking=("size",))
+    with pytest.raises(SuiteError, match=r"'boxes/t/0' needs asking for 'size'.*it has none"):
+        suite(asked)
+    known = UserBrief("g", facts=(UserFact("the size", "Five.", ("size",)),))
+    with pytest.raises(SuiteError, match="it has 'the size'"):
+        suite(replace(asked, user=known))
+    assert suite(replace(asked, user=known, needs_asking=("the size",))).tasks
 
 
 def test_keys_and_references_are_read_from_the_schema():
