@@ -7,94 +7,26 @@ against a baseline is called by the paired test over tasks, never by two bare nu
 
 from __future__ import annotations
 
-import operator
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from math import inf
 from typing import Literal, NamedTuple
 
 from tbadapters.core.comparison import SIGNIFICANT, Comparison, p_told
 from tbadapters.core.errors import InvalidOption, UnknownName
 from tbadapters.core.figures import Amount, Figure, Figures, Rate, TaskCount, figures
 from tbadapters.core.limits import is_share
+from tbadapters.core.numbers import counted
+from tbadapters.core.paired import pair_tasks, rate_difference
+from tbadapters.core.requirements import ROUNDING, Requirement
 from tbadapters.core.result import RunResult
-from tbadapters.core.statistics import Interval
+from tbadapters.core.statistics import Interval, Tally
 from tbadapters.core.suite import names_task
 
 State = Literal["met", "not met", "coverage too low"]
-_OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
-}  # fmt: skip
-_FORM = re.compile(r"(?:(task|tag):(.+):)?\s*([^<>:]+?)\s*(>=|<=|>|<)\s*([0-9.]+)\s*(%?)")
-_AT_K = re.compile(r"pass(@|\^)(\d+)|(pass@k \(unbiased\)|pass\^k \(unbiased\)|pass\^k \(plug-in\)), k = (\d+)")
-_OBSERVED = re.compile(r"observed (\d+)/(\d+)")
-_SERIES = {"@": "pass@k (unbiased)", "^": "pass^k (unbiased)"}
-_RATES = ("pass@1", *_SERIES.values(), "pass^k (plug-in)", "observed k/k", "solved at least once", "retention")
-_AMOUNTS = ("cost per trial", "cost per success", "cost per reliable task", "tokens per success")
-_ROUNDING = 1e-9  # relative: a mean of rates that is 0.8 on paper may be stored as a little less
 _FEWEST = 6  # tasks: of 5, even if all are worse, the paired test gives p = 2/32
 _SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """What a figure must come to.
-
-    Attributes:
-        text: As it was given.
-        scope: ``task`` (each task that ``pattern`` names), ``tag`` (the tasks of each such tag), or None: all tasks.
-        pattern: A shell pattern, or None.
-        figure: The figure's name, as in ``Figures.named``.
-        k: For a figure of k: of how many trials; None: of all that were planned.
-        sign: ``>=``, ``<=``, ``>`` or ``<``.
-        limit: Rates from 0 to 1, costs in US dollars.
-    """
-
-    text: str
-    scope: Literal["task", "tag"] | None
-    pattern: str | None
-    figure: str
-    k: int | None
-    sign: str
-    limit: float
-
-    @classmethod
-    def parse(cls, text: str) -> Requirement:
-        """Return the requirement that a text such as ``pass@1>=0.8`` states.
-
-        Raises:
-            InvalidOption: the text is not of this form, names no figure, or its number can't be one of the figure.
-        """
-        form = _FORM.fullmatch(text.strip())
-        number = None if form is None else _number(form[5])
-        if form is None or number is None:
-            raise InvalidOption(
-                f"The requirement {text!r} must read FIGURE>=NUMBER, task:PATTERN:FIGURE>=NUMBER or "
-                "tag:NAME:FIGURE>=NUMBER (also <=, > and <), such as pass@1>=0.8."
-            )
-        name, k = _figure(form[3], text)
-        if form[6]:
-            number /= 100
-        if (name in _RATES and not is_share(number)) or (form[6] and name in _AMOUNTS):
-            need = "a rate is from 0 to 1 (0.8), or a percentage (80%)" if name in _RATES else "it is no rate"
-            raise InvalidOption(f"The requirement {text!r} asks for {form[5]}{form[6]} of {name}: {need}.")
-        scope: Literal["task", "tag"] | None = {"task": "task", "tag": "tag"}.get(form[1])  # type: ignore[assignment]
-        return cls(text.strip(), scope, form[2], name, k, form[4], number)
-
-    def holds(self, value: float) -> bool:
-        """Say whether a value of the figure is as required; equal but for rounding counts as equal."""
-        slack = _ROUNDING * max(1.0, abs(self.limit))
-        shifted = value + slack if self.sign in (">=", "<") else value - slack
-        return _OPERATORS[self.sign](shifted, self.limit)
-
-    def distance(self, figure: Figure) -> float:
-        """Return by how much a figure is better than required, least where it is unknown: the worst sort first."""
-        value = _value(figure)
-        if value is None:
-            return -inf
-        return value - self.limit if self.sign.startswith(">") else self.limit - value
+_REGRESSION = "a regression"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +106,13 @@ def _finding(result: RunResult, requirement: Requirement) -> Finding:
     for part in _parts(result, requirement):
         figure = _chosen(part.figures, requirement)
         state = _state(requirement, figure, part.figures)
-        judged.append((state, requirement.distance(figure), _words(part, figure, len(result.tasks))))
+        judged.append((state, requirement.distance(_value(figure)), _words(part, figure, len(result.tasks))))
     worst = _worst(state for state, _, _ in judged)
     words = [why for state, _, why in sorted(judged, key=lambda found: found[1]) if state == worst]
     listed = "; ".join(words[:_SHOWN]) + ("; ..." if len(words) > _SHOWN else "")
     if requirement.scope is None:
         return Finding(requirement.text, worst, listed)
-    return Finding(requirement.text, worst, f"{len(words)} of {len(judged)} {requirement.scope}s: {listed}")
+    return Finding(requirement.text, worst, f"{len(words)} of {counted(len(judged), requirement.scope)}: {listed}")
 
 
 def _worst(states: Iterable[State]) -> State:
@@ -212,7 +144,8 @@ def _chosen(found: Figures, requirement: Requirement) -> Figure:
         return found.named()[requirement.figure]
     if not 1 <= k <= found.k or (requirement.figure == "observed k/k" and k != found.k):
         raise InvalidOption(
-            f"The requirement {requirement.text!r} asks for {k} trials: this run has {found.k} trials a task."
+            f"The requirement {requirement.text!r} asks for {counted(k, 'trial')}: this run has "
+            f"{counted(found.k, 'trial')} a task."
         )
     return found.named(k)[requirement.figure]
 
@@ -222,7 +155,7 @@ def _state(requirement: Requirement, figure: Figure, found: Figures) -> State:
     # Even where few trials are missing, few tasks may have k of them, and many be undetermined.
     enough = True
     if isinstance(figure, Rate):
-        enough = figure.tasks >= coverage.floor * found.observed_all.of - _ROUNDING
+        enough = figure.tasks >= coverage.floor * found.observed_all.of - ROUNDING
     elif isinstance(figure, TaskCount):
         enough = not figure.undetermined
     if coverage.sufficient and enough and value is not None:
@@ -247,13 +180,13 @@ def _words(part: _Part, figure: Figure, tasks: int) -> str:
     else:
         shown = "undefined" if value is None else f"{value:.4f}"
         if isinstance(figure, TaskCount):
-            shown += f" ({figure.count} of {figure.of} tasks)"
+            shown += f" ({figure.count} of {counted(figure.of, 'task')})"
         elif figure.tasks < tasks and not part.name:
-            shown += f" ({figure.tasks} of {tasks} tasks)"
+            shown += f" ({figure.tasks} of {counted(tasks, 'task')})"
         spans = {"95% interval": figure.interval, "bounds": figure.bounds if coverage.missing else None}
     notes = [f"{name} {span.low:.4f} to {span.high:.4f}" for name, span in spans.items() if span is not None]
     if coverage.missing:
-        notes.append(f"{coverage.missing:,} of {coverage.planned:,} trials missing")
+        notes.append(f"{coverage.missing:,} of {counted(coverage.planned, 'trial')} missing")
     return f"{part.name}{shown}" + (f" ({', '.join(notes)})" if notes else "")
 
 
@@ -263,43 +196,47 @@ def _regression(result: RunResult, baseline: RunResult, max_drop: float) -> Find
     found, common = pair.pass_at_1, len(result.tallies.keys() & baseline.tallies.keys())
     if common < _FEWEST:
         raise InvalidOption(
-            f"This run and its baseline have {common} tasks in common: over fewer than {_FEWEST} no drop, however "
+            f"This run and its baseline have {counted(common, 'task')} in common: over fewer than {_FEWEST} no drop, however "
             "large, can be told from chance. Run more tasks, or require a figure such as pass@1>=0.8."
         )
-    required = f"no drop of pass@1 beyond {100 * max_drop:g} points against the baseline"
+    required = f"no drop of pass@1 beyond {counted(100 * max_drop, 'point')} against the baseline"
     if found.tasks < _FEWEST or found.value is None or found.p is None:
-        return Finding(required, "coverage too low", f"{found.tasks} of {common} tasks have a valid trial of both")
-    turn = 1 if pair.a == "baseline" else -1
-    drop, real = turn * found.value, found.p.value <= SIGNIFICANT
+        return Finding(
+            required, "coverage too low", f"{found.tasks} of {counted(common, 'task')} have a valid trial of both"
+        )
+    turn = 1 if pair.a == "run" else -1
     of_all = f" of the baseline's {len(baseline.tasks)}" if found.tasks < len(baseline.tasks) else ""
     facts = f"{p_told(found.p.value)}, paired over {found.tasks}{of_all} tasks"
-    if found.interval is not None:
-        low, high = sorted(-turn * 100 * end for end in found.interval)
-        facts = f"95% interval {low:+.1f} to {high:+.1f}, {facts}"
+    missing = result.coverage.missing + baseline.coverage.missing
+    for name, span in {"bounds": pair.bounds if missing else None, "95% interval": found.interval}.items():
+        if span is not None:
+            low, high = sorted(turn * 100 * end for end in span)
+            facts = f"{name} {low:+.1f} to {high:+.1f}, {facts}"
+    said = _said(turn * found.value, found.p.value, max_drop)
+    if missing and _open(result, baseline, max_drop, said):
+        said += f" (but {counted(missing, 'trial')} missing could change that)"
     unlike = f"; the two were not made alike: {', '.join(runs.unlike)}" if runs.unlike else ""
-    regressed = real and drop > max_drop + _ROUNDING
-    said = "no drop"
-    if drop > 0:
-        said = "a regression" if regressed else "a drop that is put up with" if real else "may be chance"
-    return Finding(required, "not met" if regressed else "met", f"{-100 * drop:+.1f} points ({facts}): {said}{unlike}")
+    state: State = "not met" if said.startswith(_REGRESSION) else "met"
+    return Finding(required, state, f"{turn * 100 * found.value:+.1f} points ({facts}): {said}{unlike}")
 
 
-def _figure(name: str, text: str) -> tuple[str, int | None]:
-    """Return the name that ``Figures.named`` has for what is written, and its k."""
-    shown = " ".join(name.split())
-    if shown in (*_RATES, *_AMOUNTS):
-        return shown, None
-    at_k, observed = _AT_K.fullmatch(shown), _OBSERVED.fullmatch(shown)
-    if at_k is not None:
-        return at_k[3] or _SERIES[at_k[1]], int(at_k[4] or at_k[2])
-    if observed is not None and observed[1] == observed[2]:
-        return "observed k/k", int(observed[1])
-    known = UnknownName("figure", shown, (*_RATES, *_AMOUNTS))
-    raise InvalidOption(f"The requirement {text!r} can't be read: {known}")
+def _said(change: float, p: float, max_drop: float) -> str:
+    """Say what a change of pass@1 against the baseline is."""
+    if change >= 0:
+        return "no drop"
+    if p > SIGNIFICANT:
+        return "may be chance"
+    return _REGRESSION if -change > max_drop + ROUNDING else "a drop that is put up with"
 
 
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+def _open(result: RunResult, baseline: RunResult, max_drop: float, said: str) -> bool:
+    """Return whether the missing trials, had they all spoken against the run or all for it, could turn the verdict."""
+    for ours, theirs in ((Tally.worst, Tally.best), (Tally.best, Tally.worst)):
+        run = {task: ours(tally) for task, tally in result.tallies.items()}
+        base = {task: theirs(tally) for task, tally in baseline.tallies.items()}
+        found = rate_difference(pair_tasks(run, base), seed=result.seed)
+        if found.value is not None and found.p is not None:
+            regressed = _said(found.value, found.p.value, max_drop) == _REGRESSION
+            if regressed is not (said == _REGRESSION):
+                return True
+    return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number of things in words: ``1 task``, ``1,024 tasks``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def counted(number: float, noun: str) -> str:
+    """Return a number of things in words: ``1 task``, ``1,024 tasks``, ``2.5 points``."""
+    shown = f"{number:,.10g}"
+    return f"{shown} {noun}" if shown == "1" else f"{shown} {noun}s"

@@ -31,6 +31,8 @@ def state(result, *require, **options):
         ("pass@2>=0.75", "met"),
         ("pass@2>0.75", "not met"),
         ("pass^2>=0.5", "met"),
+        ("pass@k>=0.75", "met"),
+        ("pass^k>0.5", "not met"),
         ("pass^1>=0.625", "met"),
         ("pass@k (unbiased)>=0.75", "met"),
         ("pass^k (unbiased), k = 2>=0.5", "met"),
@@ -74,7 +76,7 @@ def test_requirements_on_a_run_worked_by_hand(text, expected):
         ("cost per success<=5%", "it is no rate"),
         ("pass@3>=0.5", "3 trials: this run has 2 trials"),
         ("observed 3/3>=0.5", "3 trials: this run has 2 trials"),
-        ("observed 1/1>=0.5", "1 trials: this run has 2 trials"),
+        ("observed 1/1>=0.5", "1 trial: this run has 2 trials a task"),
         ("observed 1/2>=0.5", "no figure 'observed 1/2'"),
         ("pass@0>=0.5", "0 trials"),
     ],
@@ -208,6 +210,24 @@ def test_a_drop_that_is_put_up_with(allowed, expected):
     assert gate.findings[0].why.endswith("a regression" if expected == "not met" else "a drop that is put up with")
     assert state(base, against=worse, max_drop=allowed) == "met"
     assert re.fullmatch(r"\+10\.0 points .*: no drop", check_gate(base, against=worse).findings[0].why)
+
+
+def test_missing_trials_that_could_turn_a_regression_are_told():
+    """A drop is judged on what has a verdict; its bounds are printed, and that missing trials could turn it."""
+    base = result_of([[T] * 16 + [F] * 4] * 20)
+    near = result_of([[T] * 16 + [F] * 4] * 10 + [[T] * 16 + [F] * 3 + [N]] * 10)
+    (found,) = check_gate(near, against=base, max_drop=0.01).findings
+    assert found.state == "met"
+    assert "bounds +0.0 to +2.5, " in found.why
+    assert found.why.endswith("no drop")
+    worse = result_of([[T] * 15 + [F] * 4 + [N]] * 20)
+    (found,) = check_gate(worse, against=base).findings
+    assert found.state == "not met"
+    assert "bounds -5.0 to +0.0, " in found.why
+    assert found.why.endswith("a regression (but 20 trials missing could change that)")
+    hidden = result_of([[T] * 15 + [F] * 3 + [N] * 2] * 6 + [[T] * 16 + [F] * 4] * 14)
+    (found,) = check_gate(hidden, against=base, max_drop=0.01).findings
+    assert found.why.endswith("no drop (but 12 trials missing could change that)")
 
 
 @pytest.mark.parametrize(("tasks", "expected"), [(5, None), (6, "not met")])
