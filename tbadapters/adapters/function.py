@@ -80,7 +80,12 @@ class TrialContext:
 
         Raises:
             LimitReached: the trial had no request left; let it pass.
+            AgentFault: what is given is no name, or no tokens.
         """
+        if not isinstance(model, str) or not isinstance(usage, Usage | None):
+            raise AgentFault(
+                "ctx.record_usage takes a model's name and its tokens: `ctx.record_usage('m', Usage(...))`."
+            )
         if self._on_loop_thread():
             self._record(model, usage, actor)
             return

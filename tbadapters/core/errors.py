@@ -37,6 +37,7 @@ from typing import ClassVar
 
 from tbadapters.core.redaction import redacted
 
+MESSAGE_MAX = 10_000  # characters of a fault's message that are kept
 OWNERS = ("agent", "provider", "sandbox", "user", "judge", "grader", "harness")
 
 
@@ -142,7 +143,7 @@ class Fault(TbAdaptersError):
     owner: ClassVar[str]
 
     def __init__(self, message: str, *, code: str = "exception", retry_after: float | None = None) -> None:
-        super().__init__(redacted(message))
+        super().__init__(_kept(message))
         self.code = code
         self.retry_after = retry_after
 
@@ -240,6 +241,17 @@ def is_ours(error: BaseException) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """Return ``error`` as one line: its type and its message, without keys and passwords."""
-    text = redacted(" ".join(str(error).split()))
+    """Return ``error`` as one line: its type and its message, without keys and passwords, whatever its ``str`` does."""
+    try:
+        text = " ".join(_kept(str(error)).split())
+    except Exception as broken:  # noqa: BLE001  (an agent's own exceptions may raise anything there)
+        text = f"its message can't be read ({type(broken).__name__})"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _kept(message: str) -> str:
+    """Return the beginning of a message without keys: what comes after it is read first, for a key may begin before."""
+    kept = redacted(message[: 2 * MESSAGE_MAX])
+    if len(message) <= MESSAGE_MAX:
+        return kept
+    return f"{kept[:MESSAGE_MAX]} [{len(message) - MESSAGE_MAX:,} characters left out]"

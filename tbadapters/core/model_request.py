@@ -108,7 +108,7 @@ def _digests(item: Any) -> list[str]:
     results = [part for part in parts if _call_id(part) is not None]
     if not results:
         return [_digest(f"{_call_id(item) or ''}:{_text(item)}")]
-    rest = _text([part for part in parts if part not in results])
+    rest = _text([part for part in parts if _call_id(part) is None])
     return [_digest(f"{_call_id(part)}:{_text(part)}") for part in results] + ([_digest(f":{rest}")] if rest else [])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
@@ -24,11 +24,15 @@ class TooLong(str):
 
     __slots__ = ()
 
+    def __new__(cls) -> Self:
+        """Return it."""
+        return super().__new__(cls, f"more than {LONGEST:,} characters are not taken")
+
 
 def taken(arguments: object) -> Any:
     """Return a copy of arguments as JSON-like data; what is longer than ``LONGEST`` is not even copied."""
-    if _is_long(arguments):
-        return TooLong(f"more than {LONGEST:,} characters are not taken")
+    if isinstance(arguments, TooLong) or _is_long(arguments):
+        return TooLong()
     return plain(arguments)
 
 

@@ -144,7 +144,14 @@ class IsolatedSession:
             case wire.Left():
                 return Ended(answer.reason, answer.text)
             case _:
-                return NeedsApproval(tuple(ApprovalRequest(c.id, c.tool, c.arguments) for c in answer.calls))
+                return NeedsApproval(tuple(self._asking(call) for call in answer.calls))
+
+    def _asking(self, call: wire.AskedCall) -> ApprovalRequest:
+        try:
+            arguments = wire.arguments_of(call.arguments)
+        except Fault as fault:
+            raise self._failed(fault) from fault
+        return ApprovalRequest(call.id, call.tool, arguments if isinstance(arguments, dict) else {"": arguments})
 
     async def closed(self) -> None:
         """Have the agent's session closed."""
@@ -199,7 +206,7 @@ class IsolatedSession:
 
     async def _gone(self) -> Fault:
         how = await self._process.ending(NEWS_SECONDS)
-        if not self._began and self._process.status is None:
+        if not self._began and self._process.pid is None:
             return HarnessFault("The agent's process was never started.", code="fork_server")
         return AgentFault(f"The agent's process {how} in the middle of the conversation.", code="process_ended")
 
@@ -233,15 +240,16 @@ class IsolatedSession:
         """Have a tool call executed here, and tell the process what came of it."""
         told: dict[str, Any] = {"type": "result", "id": call.id, "fault": None}
         try:
-            result = await self._tool(call.name).call(call.arguments, actor=call.actor)
+            result = await self._tool(call.name).call(wire.arguments_of(call.arguments), actor=call.actor)
             told |= {"text": result.text, "value": result.value, "is_error": result.is_error}
         except Fault as fault:
             told["fault"] = {"owner": fault.owner, "code": fault.code, "message": str(fault)}
             self._failed(fault)
+        try:
+            self._pipe.send(told)
+            await self._pipe.drain()  # whoever does not listen to results gets no further ones
         finally:
             self._room.release()
-        self._pipe.send(told)
-        await self._pipe.drain()
 
     def _tool(self, name: str) -> Tool:
         # An unknown name is passed on, so that the attempt answers and records it as for any agent.

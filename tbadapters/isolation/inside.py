@@ -31,13 +31,12 @@ from tbadapters.core.errors import (
 from tbadapters.core.limits import Limits
 from tbadapters.core.messages import Message, Usage
 from tbadapters.core.model_request import is_model_request
-from tbadapters.core.plain import plain
 from tbadapters.core.thread_door import ThreadDoor
 from tbadapters.core.threads import roomy_threads
 from tbadapters.core.tools import Tool, ToolResult
 from tbadapters.core.transport import TransportHook, observe_transport
 from tbadapters.isolation.spec import Importable, entered
-from tbadapters.isolation.wire import MESSAGE_MAX, NOTE_MAX, Pipe
+from tbadapters.isolation.wire import MESSAGE_MAX, NOTE_MAX, Pipe, given
 
 _ASK_AGAIN = 0.005  # seconds until a held request asks whether it may go
 _HEADERS = ("retry-after", "retry-after-ms")
@@ -176,7 +175,7 @@ class _Play:
                 case Ended(reason=reason, text=text):
                     self._pipe.send({"type": "ended", "reason": reason, "text": text})
                 case NeedsApproval(calls=calls):
-                    asked = [{"id": c.id, "tool": c.tool, "arguments": dict(c.arguments)} for c in calls]
+                    asked = [{"id": c.id, "tool": c.tool, "arguments": given(c.arguments)} for c in calls]
                     self._pipe.send({"type": "asks", "calls": asked})
             await self._pipe.drain()
 
@@ -219,7 +218,7 @@ class InsideAttempt:
         """
         number, self._calls = self._calls, self._calls + 1
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
-        self._pipe.send({"type": "call", "id": number, "name": name, "arguments": plain(arguments), "actor": actor})
+        self._pipe.send({"type": "call", "id": number, "name": name, "arguments": given(arguments), "actor": actor})
         try:
             await self._pipe.drain()
             result = await answer

@@ -32,6 +32,7 @@ log = get_logger(__name__)
 LOOK_SECONDS = 120.0  # that importing the agent and looking at it may take
 OUTPUT_MAX = 2**20  # bytes that an agent's processes may print in all
 _NEWS = 65_536
+_PIDS = 2**31  # no process has such an id; 0 and 1 would mean our own group, and all processes
 
 
 @dataclass(eq=False)
@@ -55,7 +56,7 @@ class Process:
     def born(self, pid: int) -> None:
         """Hear its id. What is no child of the fork server is not ours to end, whoever says so."""
         parent = parent_of(pid)
-        if parent is not None and parent != self.server:
+        if not 1 < pid < _PIDS or (parent is not None and parent != self.server):
             return
         self.pid = pid
         if self._doomed:
@@ -213,7 +214,7 @@ class Processes:
             elif process is not None:
                 del self._waiting[news["job"]]
                 process.died(int(news["status"]))
-        except (ValueError, LookupError, TypeError, RecursionError):
+        except (ValueError, LookupError, TypeError, RecursionError, OverflowError):
             log.warning("fork_server_news_unreadable")
 
     def close(self) -> None:

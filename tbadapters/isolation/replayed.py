@@ -57,8 +57,14 @@ class Replay:
         return any(hook.may_hold() for hook in installed_hooks())
 
     async def held(self, seen: Seen, go: Callable[[], Awaitable[None]]) -> None:
-        """Wait until a request may be sent, and say so then."""
-        request = self._open.setdefault(seen.id, RemoteRequest(seen))
+        """Wait until a request may be sent, and say so then.
+
+        Raises:
+            AgentFault: it waits already, or too many do.
+        """
+        if seen.id in self._open:
+            raise broken("asked twice whether a model request may go")
+        request = self._opened(seen)
         while (seconds := max((hook.hold(request) for hook in installed_hooks()), default=0.0)) > 0:  # noqa: ASYNC110  (as in transport_hooks)
             await anyio.sleep(seconds)
         await go()
@@ -76,9 +82,7 @@ class Replay:
 
     def _tell(self, seen: Seen) -> None:
         if seen.event == "request":
-            if len(self._open) >= OPEN_MAX:
-                raise broken(f"has more than {OPEN_MAX} model requests under way")
-            request = self._open.setdefault(seen.id, RemoteRequest(seen))
+            request = self._open.get(seen.id) or self._opened(seen)
             request.content = seen.body.encode(errors="replace")  # one that was held came without its body
             if not is_model_request(request):
                 raise broken("told of a request that asks no model")
@@ -88,6 +92,12 @@ class Replay:
             raise broken("told of the end of a model request that never began")
         else:
             self._follow(seen, asked)
+
+    def _opened(self, seen: Seen) -> RemoteRequest:
+        if len(self._open) >= OPEN_MAX:
+            raise broken(f"has more than {OPEN_MAX} model requests under way")
+        request = self._open[seen.id] = RemoteRequest(seen)
+        return request
 
     def _follow(self, seen: Seen, request: RemoteRequest) -> None:
         if seen.event != "response":

@@ -15,15 +15,19 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, TypeAdapter, ValidationError
 
 from tbadapters.core.errors import AgentFault
-from tbadapters.core.plain import plain
+from tbadapters.core.plain import LONGEST, plain
+from tbadapters.core.tool_arguments import TooLong, taken
 
 MESSAGE_MAX = 16 * 2**20  # bytes of one message
 ATTEMPT_MAX = 64 * 2**20  # bytes that one attempt's process may send in all
+MESSAGES_MAX = 20_000  # messages that one attempt's process may send in all
+PARTS_MAX = 2**15  # bytes of one message outside its texts: quotes, brackets, commas, numbers
 NOTE_MAX = 10_000  # characters of one remark
 LENGTH = struct.Struct("!I")
 
 Count = Annotated[int, Field(ge=0, le=10**12)]
 Name = Annotated[str, Field(max_length=1000)]
+Text = Annotated[str, Field(max_length=LONGEST)]  # arguments of a tool call, as JSON
 
 
 class _Message(BaseModel):
@@ -85,14 +89,14 @@ class AskedCall(_Message):
 
     id: Name
     tool: Name
-    arguments: dict[str, Any]
+    arguments: Text
 
 
 class Asks(_Message):
     """Calls that wait for approval."""
 
     type: Literal["asks"]
-    calls: Annotated[tuple[AskedCall, ...], Field(max_length=1000)]
+    calls: Annotated[tuple[AskedCall, ...], Field(max_length=1000, fail_fast=True)]
 
 
 class Left(_Message):
@@ -122,7 +126,7 @@ class Called(_Message):
     type: Literal["call"]
     id: Count
     name: Name
-    arguments: Any
+    arguments: Text | None
     actor: Name | None
 
 
@@ -173,14 +177,47 @@ def parsed(data: bytes) -> Reply | Report:
     """Return a message of the agent's process.
 
     Raises:
-        AgentFault: it is none.
+        AgentFault: it is none, or made to be read for ever: of what is long in an honest message, all is text.
     """
+    if len(data) > PARTS_MAX and _outside_texts(data) > PARTS_MAX:
+        raise broken("sent a message of too many parts")
     try:
         return _MESSAGES.validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise broken(f"sent what is no message ({where + ': ' if where else ''}{first['msg']})") from error
+
+
+def _outside_texts(data: bytes) -> int:
+    """Return how many bytes of a JSON text are no part of its strings."""
+    bare = data.replace(rb"\\", b"").replace(rb"\"", b"")
+    quotes = bare.count(b'"')
+    return quotes if quotes > PARTS_MAX else quotes + sum(map(len, bare.split(b'"')[::2]))
+
+
+def given(arguments: Any) -> str | None:
+    """Return a call's arguments as they are sent: as JSON text, which costs nobody anything who does not read it.
+
+    None where they are too long to be taken.
+    """
+    copy = taken(arguments)
+    text = json.dumps(copy, ensure_ascii=False, separators=(",", ":"))
+    return None if isinstance(copy, TooLong) or len(text) > LONGEST else text
+
+
+def arguments_of(text: str | None) -> Any:
+    """Return the arguments that ``given`` made into text.
+
+    Raises:
+        AgentFault: they are none.
+    """
+    if text is None:
+        return TooLong()
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise broken("called a tool with what is no JSON") from error
 
 
 def broken(what: str) -> AgentFault:
@@ -200,7 +237,7 @@ class Pipe:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, limited: bool) -> None:
         self._reader, self._writer = reader, writer
         self._limited = limited
-        self._received = 0
+        self._received = self._messages = 0
 
     @classmethod
     async def over(cls, connection: socket.socket, *, limited: bool) -> Self:
@@ -218,10 +255,13 @@ class Pipe:
         try:
             (length,) = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
             self._received += length
+            self._messages += 1
             if self._limited and length > MESSAGE_MAX:
                 raise broken(f"sent a message of {length / 2**20:,.0f} MiB; {MESSAGE_MAX // 2**20} MiB is the most")
             if self._limited and self._received > ATTEMPT_MAX:
                 raise broken(f"sent more than {ATTEMPT_MAX // 2**20} MiB in one attempt")
+            if self._limited and self._messages > MESSAGES_MAX:
+                raise broken(f"sent more than {MESSAGES_MAX:,} messages in one attempt")
             return await self._reader.readexactly(length)
         except (asyncio.IncompleteReadError, ConnectionError):
             return None

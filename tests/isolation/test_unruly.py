@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import socket
 import time
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from isolation_stage import running
 from trial_stage import attempt_of
 
 from tbadapters import Limits, Retries, evaluate
-from tbadapters.isolation.processes import Process
+from tbadapters.isolation.processes import Process, Processes
+from tbadapters.isolation.wire import Pipe
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 SHORT = Limits(seconds=2, grace=0.5)
@@ -57,12 +59,32 @@ def pids(monkeypatch):
         ("wrong_type", "no message"),
         ("unknown_type", "no message"),
         ("extra_field", "no message"),
-        ("deep", "no message"),
+        ("deep", "too many parts"),
         ("long_length", "16 MiB is the most"),
         ("out_of_turn", "out of turn"),
         ("no_request", "never began"),
         ("not_a_model", "asks no model"),
         ("no_url", "no URL"),
+        ("waits_for_ever", "asked twice"),
+        ("waits_often", "more than 1000 model requests"),
+        ("remarks", "more than 20,000 messages"),
+        ("empty", "no message"),
+        ("asks_of_nothing", "too many parts"),
+        ("lists_of_nothing", "too many parts"),
+        ("texts_of_nothing", "too many parts"),
+        ("deep_arguments", "no JSON"),
+        ("no_arguments", "no JSON"),
+        ("pickled", "no message"),
+        ("interrupts", "ended with exit code 1"),
+        ("terminates", "SIGTERM"),
+        ("raises_interrupt", "ended with exit code 1"),
+        ("closes_half", "closed its pipe"),
+        ("closes_all", "closed its pipe"),
+        ("half_a_message", "ended with exit code 0"),
+        ("two_answers", "out of turn|without being asked"),
+        ("stops_its_loop", "ended with exit code 1"),
+        ("unreadable", "Unreadable: its message can't be read"),
+        ("too_long_an_error", "characters left out"),
     ],
 )
 async def test_is_the_agents_failed_trial(attempt, pids, behaviour, says):
@@ -91,6 +113,45 @@ async def test_a_hanging_process_is_ended(attempt, pids, behaviour):
     assert len(record.tool_calls) == 1  # it had begun
     assert time.monotonic() - began < 10
     assert [await _gone(pid) for pid in pids] == [True]
+
+
+async def test_a_pipe_that_is_closed_before_the_session_is_open(desk):
+    """An agent whose factory closes the pipe and goes on has failed its trial: its process was started."""
+    async with running("unruly.py:shut") as agent:
+        record, fault = await attempt_of(desk, agent, limits=Limits(seconds=10, grace=1))
+    assert (record.passed, fault.owner, fault.code) == (False, "agent", "process_ended")
+
+
+@pytest.mark.parametrize("pid", [0, 1, -1, 2**31, 10**30, 1e999])
+async def test_ids_that_the_fork_server_makes_up(desk, pid, monkeypatch):
+    """Whatever id an agent's module says that a process has, none is ended but a child of the fork server."""
+    killed = []
+    monkeypatch.setattr(os, "killpg", lambda *signalled: killed.append(signalled))
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = Process(await Pipe.over(ours, limited=True), server=os.getpid())
+        processes = Processes.__new__(Processes)
+        processes._waiting = {0: process}
+        processes._hear(json.dumps({"job": 0, "pid": pid}).encode())
+        process.end()
+        processes._hear(json.dumps({"job": 0, "pid": pid}).encode())
+    assert process.pid is None
+    assert killed == []
+
+
+async def test_parts_that_are_compared(attempt):
+    """A model request of very many parts holds nobody up."""
+    began = time.monotonic()
+    record, _ = await attempt("compares_for_ever")
+    assert time.monotonic() - began < 15
+    assert record.passed is not True
+
+
+async def test_arguments_that_are_too_long(attempt):
+    """As in this process, they are answered with an error, and the agent may go on."""
+    record, _ = await attempt("long_arguments")
+    assert "more than 1,000,000 characters are not taken" in record.messages[1].text
+    assert record.end_reason == "settled"
 
 
 async def test_a_cancelled_agent_cleans_up(attempt, tmp_path):

@@ -11,15 +11,18 @@ import ctypes
 import gc
 import json
 import os
+import pickle
 import re
 import signal
+import socket
 import struct
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from tbadapters.core.errors import ProviderFault, SandboxFault
+from tbadapters import factory
+from tbadapters.core.errors import ProviderFault, SandboxFault, ToolError
 
 told: list[str] = []
 
@@ -202,7 +205,112 @@ async def by_ticket(message, ctx):
 
 
 _ASKED = {"type": "seen", "event": "request", "method": "POST", "url": "http://x/v1/messages", "body": "x" * 15_000_000}
+waits_for_ever = _sends(_message(json.dumps({**_ASKED, "event": "hold", "id": 1, "body": ""}).encode()) * 2)
+waits_often = _sends(
+    b"".join(_message(json.dumps({**_ASKED, "event": "hold", "id": i, "body": ""}).encode()) for i in range(1100))
+)
+remarks = _sends(_message(b'{"type":"note","text":""}') * 25_000)
+empty = _sends(_message(b""))
+asks_of_nothing = _sends(_message(b'{"type":"asks","calls":[' + b"{}," * 5_000_000 + b"{}]}"))
+lists_of_nothing = _sends(_message(b'{"type":"note","text":[' + b"[]," * 5_000_000 + b"[]]}"))
+texts_of_nothing = _sends(_message(b'{"type":"note","text":[' + b'"",' * 5_000_000 + b'""]}'))
+_CALL = {"type": "call", "id": 1, "name": "get_ticket", "actor": None}
+deep_arguments = _sends(_message(json.dumps({**_CALL, "arguments": "[" * 900_000}).encode()))
+no_arguments = _sends(_message(json.dumps({**_CALL, "arguments": "{nonsense"}).encode()))
+pickled = _sends(_message(pickle.dumps({"type": "said", "text": CLAIM})))
 floods = _sends_each([_message(json.dumps({**_ASKED, "id": number}).encode()) for number in range(5)])
+
+
+async def compares_for_ever(message, ctx):
+    """Tell of a model request whose parts are compared with each other, and that it failed; claim."""
+    parts = [{"call_id": number} for number in range(200_000)]
+    body = json.dumps({"messages": [{"role": "user", "content": parts}]})
+    told = [{**_ASKED, "id": 1, "body": body}, {"type": "seen", "id": 1, "event": "ended", "status": 400, "body": "{}"}]
+    os.set_blocking(_descriptor(), True)
+    with open(os.dup(_descriptor()), "wb") as pipe:  # noqa: PTH123  (it has no path)
+        pipe.write(b"".join(_message(json.dumps(one).encode()) for one in told))
+    return CLAIM
+
+
+async def long_arguments(message, ctx):
+    """Say what a tool answers to 20 MB."""
+    try:
+        return await ctx.call("book_call", ticket_id="T-1", day="x" * 20_000_000)
+    except ToolError as error:
+        return f"{error} {CLAIM}"
+
+
+async def interrupts(message, ctx):
+    """Interrupt the whole process group."""
+    os.kill(0, signal.SIGINT)
+    await asyncio.sleep(5)
+
+
+async def terminates(message, ctx):
+    """Terminate the whole process group."""
+    os.kill(0, signal.SIGTERM)
+    await asyncio.sleep(5)
+
+
+async def raises_interrupt(message, ctx):
+    """Raise what Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+async def closes_half(message, ctx):
+    """Say that nothing more will come, and go on."""
+    socket.socket(fileno=os.dup(_descriptor())).shutdown(socket.SHUT_WR)
+    time.sleep(60)
+
+
+async def closes_all(message, ctx):
+    """Close every file, and go on."""
+    os.closerange(0, 4096)
+    time.sleep(60)
+
+
+async def half_a_message(message, ctx):
+    """Leave in the middle of a message."""
+    os.write(_descriptor(), _message(b'{"type":"said","text":"x"}')[:9])
+    os._exit(0)
+
+
+async def two_answers(message, ctx):
+    """Fork, and answer twice."""
+    os.fork()
+    return CLAIM
+
+
+async def stops_its_loop(message, ctx):
+    """Stop the loop that the session runs in."""
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(60)
+
+
+class Unreadable(Exception):
+    """Has no message, and no text either."""
+
+    def __str__(self):
+        return 5  # noqa: PLE0307  (that is what it is for)
+
+
+async def unreadable(message, ctx):
+    """Raise what can't be described."""
+    raise Unreadable
+
+
+async def too_long_an_error(message, ctx):
+    """Raise 200 MB."""
+    raise ValueError("x" * 200_000_000)
+
+
+def shut_factory(tools):
+    """Close every file before the session is open, and go on."""
+    os.closerange(3, 4096)
+    time.sleep(60)
+
+
+shut = factory(shut_factory)
 
 
 async def lists_files(message, ctx):
