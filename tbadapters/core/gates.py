@@ -16,7 +16,7 @@ from tbadapters.core.comparison import SIGNIFICANT, Comparison, p_told
 from tbadapters.core.errors import InvalidOption, UnknownName
 from tbadapters.core.figures import Amount, Figure, Figures, Rate, TaskCount, figures
 from tbadapters.core.limits import is_share
-from tbadapters.core.numbers import counted
+from tbadapters.core.numbers import counted, in_points
 from tbadapters.core.paired import pair_tasks, rate_difference
 from tbadapters.core.requirements import ROUNDING, Requirement
 from tbadapters.core.result import RunResult
@@ -210,14 +210,14 @@ def _regression(result: RunResult, baseline: RunResult, max_drop: float) -> Find
     missing = result.coverage.missing + baseline.coverage.missing
     for name, span in {"bounds": pair.bounds if missing else None, "95% interval": found.interval}.items():
         if span is not None:
-            low, high = sorted(turn * 100 * end for end in span)
-            facts = f"{name} {low:+.1f} to {high:+.1f}, {facts}"
+            low, high = sorted(turn * end for end in span)
+            facts = f"{name} {in_points(low)} to {in_points(high)}, {facts}"
     said = _said(turn * found.value, found.p.value, max_drop)
     if missing and _open(result, baseline, max_drop, said):
         said += f" (but {counted(missing, 'trial')} missing could change that)"
     unlike = f"; the two were not made alike: {', '.join(runs.unlike)}" if runs.unlike else ""
     state: State = "not met" if said.startswith(_REGRESSION) else "met"
-    return Finding(required, state, f"{turn * 100 * found.value:+.1f} points ({facts}): {said}{unlike}")
+    return Finding(required, state, f"{in_points(turn * found.value)} points ({facts}): {said}{unlike}")
 
 
 def _said(change: float, p: float, max_drop: float) -> str:
