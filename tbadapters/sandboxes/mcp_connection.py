@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+import shlex
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TextIO, cast
@@ -25,7 +26,10 @@ from tbadapters.core.logs import get_logger
 
 log = get_logger(__name__)
 
+START_SECONDS = 60.0  # for a server's first answer, and for its list of tools
 CONNECTION_CLOSED = -32000  # JSON-RPC: what the client's session answers when the server is gone
+_SAID = 4096  # bytes at the end of what a server said in which its last line is looked for
+_LINE = 300  # characters of that line, and of its command, that are told
 _parsed = TypeAdapter[Any](wire.JSONRPCMessage).validate_json  # a model in mcp 1.x, a union in 2.x
 
 
@@ -66,14 +70,36 @@ class Connection(Protocol):
         ...
 
 
-class SessionConnection:
-    """A connection that an MCP client's session holds."""
+LastWords = Callable[[], Awaitable[str]]
 
-    def __init__(self, session: ClientSession) -> None:
-        self._session = session
+
+async def _nothing() -> str:
+    return ""
+
+
+class SessionConnection:
+    """A connection that an MCP client's session holds.
+
+    Args:
+        session: The session.
+        last_words: Returns what the server said last, as a sentence; nothing where nobody listens.
+        seconds: Deadline of its list of tools.
+    """
+
+    def __init__(
+        self, session: ClientSession, last_words: LastWords = _nothing, *, seconds: float = START_SECONDS
+    ) -> None:
+        self._session, self._last_words, self._seconds = session, last_words, seconds
 
     async def list_tools(self) -> Sequence[Mapping[str, Any]]:
         """See ``Connection``."""
+        try:
+            with anyio.fail_after(self._seconds):
+                return await self._every_tool()
+        except TimeoutError:
+            raise SandboxFault(f"The server did not list its tools in {self._seconds:g} s.", code="deadline") from None
+
+    async def _every_tool(self) -> list[Mapping[str, Any]]:
         tools: list[Mapping[str, Any]] = []
         page = await self._session.list_tools()
         while True:
@@ -87,8 +113,12 @@ class SessionConnection:
         """See ``Connection``."""
         try:
             result = await self._session.call_tool(name, dict(arguments))
-        except Exception as error:  # noqa: BLE001  (the SDKs' versions raise different ones)
-            return _refused(error)
+        except Exception as error:  # the SDKs' versions raise different ones
+            told = getattr(error, "error", None)
+            if told is None or told.code == CONNECTION_CLOSED:
+                why = f"The server is gone: {describe(error).rstrip('.')}. {await self._last_words()}"
+                raise SandboxFault(why.strip(), code="server_died") from error
+            return Answer(str(told.message), None, is_error=True)
         given = result.model_dump(by_alias=True, mode="json")
         text = "\n".join(part.get("text") or f"[{part['type']}]" for part in given.get("content", ()))
         return Answer(text, given.get("structuredContent"), bool(given.get("isError")))
@@ -104,14 +134,6 @@ class SessionConnection:
 
 def _cursor(cursor: str) -> dict[str, Any]:
     return {"params": wire.PaginatedRequestParams(cursor=cursor)}
-
-
-def _refused(error: Exception) -> Answer:
-    """Return a JSON-RPC error as the tool's answer; whatever else was raised is the server's failure."""
-    told = getattr(error, "error", None)
-    if told is None or told.code == CONNECTION_CLOSED:
-        raise SandboxFault(f"The server is gone: {describe(error)}", code="server_died") from error
-    return Answer(str(told.message), None, is_error=True)
 
 
 @asynccontextmanager
@@ -134,7 +156,7 @@ async def held(session: AbstractAsyncContextManager[SessionConnection]) -> Async
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not opened.done():
-            raise SandboxFault(f"No session could be opened: {_reason(holding)}", code="not_started")
+            raise _not_opened(holding)
         yield opened.result()
     finally:
         done.set()
@@ -142,39 +164,90 @@ async def held(session: AbstractAsyncContextManager[SessionConnection]) -> Async
             holding.cancel()
         await asyncio.wait({holding})
         if not holding.cancelled() and holding.exception() is not None:
-            log.debug("mcp_session_ended_badly", error=_reason(holding))
+            log.debug("mcp_session_ended_badly", error=_reason(holding.exception()))
 
 
-def _reason(ended: asyncio.Task[None]) -> str:
-    """Return what ended a task, without the groups that the client's task groups wrapped it in."""
-    error = ended.exception()
+def _not_opened(holding: asyncio.Task[None]) -> SandboxFault:
+    """Return why no session was opened: what was found where the server is known by name, else what was raised."""
+    error = None if holding.cancelled() else holding.exception()
+    if isinstance(error, SandboxFault):
+        return error
+    return SandboxFault(f"No session could be opened: {_reason(error)}", code="not_started")
+
+
+def _reason(error: BaseException | None) -> str:
+    """Return an error in words, without the groups that the client's task groups wrapped it in."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return error.strerror
     return describe(error) if error is not None else "it ended"
 
 
 @asynccontextmanager
-async def spawned(command: Sequence[str], env: Mapping[str, str]) -> AsyncIterator[SessionConnection]:
-    """Spawn a server over stdio and end it when the block is left."""
+async def spawned(
+    command: Sequence[str], env: Mapping[str, str], *, seconds: float = START_SECONDS
+) -> AsyncIterator[SessionConnection]:
+    """Spawn a server over stdio and end it when the block is left.
+
+    Raises:
+        SandboxFault: it can't be started, or opened no session within ``seconds``; its last line is told.
+    """
     parameters = StdioServerParameters(command=command[0], args=list(command[1:]), env=dict(env))
-    async with (
-        await anyio.open_file(os.devnull, "w") as nowhere,
-        stdio_client(parameters, errlog=cast("TextIO", nowhere.wrapped)) as (reading, writing),
-        _session(reading, writing) as session,
-    ):
-        yield session
+    async with anyio.TemporaryFile() as said:  # a pipe would have to be read, and would hold up a server that says much
+
+        async def last_words() -> str:
+            line = last_line(await to_thread.run_sync(_end_of, said.wrapped.fileno()))
+            return f"The last that it said: {line}" if line else "It said nothing."
+
+        try:
+            async with (
+                stdio_client(parameters, errlog=cast("TextIO", said.wrapped)) as (reading, writing),
+                _session(reading, writing, last_words, seconds) as session,
+            ):
+                yield session
+        except Exception as error:
+            named = _short(shlex.join(command))
+            why = f"The server `{named}` opened no session: {_reason(error).rstrip('.')}. {await last_words()}"
+            raise SandboxFault(why, code="not_started") from error
+
+
+def last_line(text: str) -> str:
+    """Return the last line that says something, as much of it as fits into a sentence."""
+    lines = [line.strip() for line in text.splitlines() if any(map(str.isalnum, line))]
+    return _short(lines[-1]) if lines else ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LINE else f"{text[:_LINE]}…"
+
+
+def _end_of(descriptor: int) -> str:
+    size = os.fstat(descriptor).st_size
+    return os.pread(descriptor, _SAID, max(0, size - _SAID)).decode(errors="replace")
 
 
 @asynccontextmanager
-async def remote(url: str) -> AsyncIterator[SessionConnection]:
-    """Open a session at a streamable HTTP endpoint."""
+async def remote(url: str, *, seconds: float = START_SECONDS) -> AsyncIterator[SessionConnection]:
+    """Open a session at a streamable HTTP endpoint.
+
+    Raises:
+        SandboxFault: nobody answers there as an MCP server does, or not within ``seconds``.
+    """
     client = await to_thread.run_sync(create_mcp_http_client)  # it reads certificates
-    async with (
-        client,
-        streamable_http_client(url, http_client=client) as streams,
-        _session(streams[0], streams[1]) as session,
-    ):
-        yield session
+    try:
+        async with (
+            client,
+            streamable_http_client(url, http_client=client) as streams,
+            _session(streams[0], streams[1], _nothing, seconds) as session,
+        ):
+            yield session
+    except Exception as error:
+        raise SandboxFault(
+            f"The server at {url} opened no session: {_reason(error).rstrip('.')}.", code="not_started"
+        ) from error
 
 
 @asynccontextmanager
@@ -202,17 +275,20 @@ async def over_socket(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
         tasks.start_soon(receive)
         tasks.start_soon(send)
         try:
-            async with _session(reading, writing) as session:
+            async with _session(reading, writing, _nothing, START_SECONDS) as session:
                 yield session
         finally:
             tasks.cancel_scope.cancel()
 
 
 @asynccontextmanager
-async def _session(reading: Any, writing: Any) -> AsyncIterator[SessionConnection]:
+async def _session(
+    reading: Any, writing: Any, last_words: LastWords, seconds: float
+) -> AsyncIterator[SessionConnection]:
     async with ClientSession(reading, writing) as session:
-        await session.initialize()
-        yield SessionConnection(session)
+        with anyio.fail_after(seconds):
+            await session.initialize()
+        yield SessionConnection(session, last_words, seconds=seconds)
 
 
 def data_of(answer: Answer) -> Any:
