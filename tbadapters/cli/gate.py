@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tbadapters.cli.app import DONE, app
-from tbadapters.cli.options import FloorOption, PriceOption, RunFolder, check_priced, prices_of
+from tbadapters.cli.options import FloorOption, PriceOption, RunFolder, prices_of
 from tbadapters.core.gates import State, check_gate
 from tbadapters.core.run_folder import load_result
 from tbadapters.reports.text import coverage_text, visible
@@ -37,9 +37,7 @@ def gate(
     price: PriceOption = None,
 ) -> None:
     """Say whether a run comes to what is required of it; the exit code says it to a script."""
-    prices = prices_of(price)
-    result = load_result(run_folder, coverage_floor=coverage_floor, prices=prices)
-    check_priced(prices, [result])
+    result = load_result(run_folder, coverage_floor=coverage_floor, prices=prices_of(price))
     baseline = None if against is None else load_result(against, coverage_floor=coverage_floor)
     found = check_gate(result, require or (), against=baseline, max_drop=max_drop)
     typer.echo(f"{visible(result.agent)} on {visible(result.suite)}: {coverage_text(result.coverage)} trials")

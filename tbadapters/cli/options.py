@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,9 +11,8 @@ import typer
 
 from tbadapters.core.approvals import NAMES
 from tbadapters.core.cost import Price
-from tbadapters.core.errors import InvalidOption, UnknownName
+from tbadapters.core.errors import InvalidOption
 from tbadapters.core.limits import Limits
-from tbadapters.core.result import RunResult
 from tbadapters.core.run_folder import load_manifest, undamaged
 from tbadapters.core.suite import Suite
 from tbadapters.core.tool_faults import ToolFaults
@@ -143,18 +142,6 @@ def _number(text: str, value: str) -> float | int | None:
 def prices_of(texts: Sequence[str] | None) -> dict[str, Price]:
     """Return the user's prices by model."""
     return dict(Price.parse(text) for text in texts or ())
-
-
-def check_priced(prices: Mapping[str, Price], results: Iterable[RunResult]) -> None:
-    """Refuse a price that prices nothing: a model misspelt would keep the price that it has, without a word.
-
-    Raises:
-        UnknownName: none of the runs asked a model of that name.
-    """
-    asked = {model for result in results for model in result.price_bases()}
-    for model in prices:
-        if model not in asked:
-            raise UnknownName("asked model", model, asked)
 
 
 def agents_of(texts: Sequence[str]) -> dict[str, str]:

@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from tbadapters.cli.app import app
-from tbadapters.cli.options import FloorOption, PriceOption, RunFolder, check_priced, prices_of
+from tbadapters.cli.options import FloorOption, PriceOption, RunFolder, prices_of
 from tbadapters.core.comparison import Comparison
 from tbadapters.core.cost import Price
 from tbadapters.core.errors import InvalidOption
 from tbadapters.core.result import RunResult
-from tbadapters.core.run_folder import load_result
+from tbadapters.core.run_folder import check_priced, load_result, read_result
 
 
 @app.command()
@@ -71,7 +71,7 @@ def results_of(
     results: dict[str, RunResult] = {}
     for text in texts:
         name, _, folder = ("", "", text) if Path(text).is_dir() else text.rpartition("=")
-        result = load_result(folder, coverage_floor=coverage_floor, prices=prices)
+        result = read_result(folder, coverage_floor=coverage_floor, prices=prices)
         name = name or result.agent
         if name in results:
             raise InvalidOption(f"Two of the runs are named {name!r}: give each a name of its own, other={folder}.")

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, Field, NonNegativeFloat, PositiveInt, StrictStr, ValidationError
 
 from tbadapters.core.cost import Price, price_table_version
-from tbadapters.core.errors import UnusableFolder, describe
+from tbadapters.core.errors import UnknownName, UnusableFolder, describe
 from tbadapters.core.figures import COVERAGE_FLOOR
 from tbadapters.core.options import check_option
 from tbadapters.core.records import AttemptRecord, repriced
@@ -85,6 +85,33 @@ def load_result(
         coverage_floor: The least share of planned trials with a verdict that allows a headline; None: the run's own.
         prices: Prices by model name, beside those that the run was given: every request is priced anew. None: what the
             requests cost is what it was when they were made.
+
+    Raises:
+        InvalidOption: the floor is not from 0 to 1, or a price is none.
+        UnknownName: a price is of a model that no request of the run asked.
+        UnusableFolder: it is no run folder, or it is damaged.
+    """
+    result = read_result(folder, coverage_floor=coverage_floor, prices=prices)
+    check_priced(prices or {}, [result])
+    return result
+
+
+def check_priced(prices: Mapping[str, Price], results: Iterable[RunResult]) -> None:
+    """Refuse a price that prices nothing: a model misspelt would keep the price that it has, without a word.
+
+    Raises:
+        UnknownName: none of the runs asked a model of that name.
+    """
+    asked = {model for result in results for model in result.price_bases()}
+    for model in prices:
+        if model not in asked:
+            raise UnknownName("asked model", model, asked)
+
+
+def read_result(
+    folder: str | PathLike[str], *, coverage_floor: float | None, prices: Mapping[str, Price] | None
+) -> RunResult:
+    """Return the result of a run folder as ``load_result`` does, whoever's prices are given: those of several runs.
 
     Raises:
         InvalidOption: the floor is not from 0 to 1, or a price is none.

@@ -10,7 +10,7 @@ import pytest
 from synthetic_runs import keep, record, result_of
 
 from tbadapters.core.cost import Price, cost_of
-from tbadapters.core.errors import InvalidOption
+from tbadapters.core.errors import InvalidOption, UnknownName
 from tbadapters.core.messages import ModelRequest, Usage
 from tbadapters.core.records import Spent
 from tbadapters.core.run_folder import load_result
@@ -99,6 +99,8 @@ def test_a_run_is_priced_anew(tmp_path):
     assert load_result(folder).cost is None
     with pytest.raises(InvalidOption, match="prices"):
         load_result(folder, prices={"in-house": 2})
+    with pytest.raises(UnknownName, match="no asked model 'inhouse'"):
+        load_result(folder, prices={"inhouse": Price(2, None, 8)})
 
 
 def test_the_basis_is_that_of_the_run():
