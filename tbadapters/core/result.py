@@ -265,7 +265,7 @@ class RunResult(Shown):
         return self.disturbances.abandoned
 
     @property
-    def faults(self) -> dict[str, int]:
+    def infrastructure_faults(self) -> dict[str, int]:
         """What ended the attempts without a verdict: ``owner: code`` -> how many, the most frequent first."""
         ended = Counter(f"{r.fault.owner}: {r.fault.code}" for r in self.without_verdict if r.fault)
         return dict(ended.most_common())

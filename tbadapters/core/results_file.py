@@ -53,7 +53,7 @@ def _spent(result: RunResult) -> dict[str, Any]:
     faulted = result.without_verdict
     return {
         "valid": _bill(result.bill),
-        "without_verdict": {"attempts": len(faulted), "faults": result.faults} | _bill(Bill.of(faulted)),
+        "without_verdict": {"attempts": len(faulted), "faults": result.infrastructure_faults} | _bill(Bill.of(faulted)),
         "price_basis": result.price_bases(),
     }
 

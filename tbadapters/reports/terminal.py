@@ -195,7 +195,7 @@ def _spent(result: RunResult) -> Text:
         text += f" The {who}: {item.usage.total_tokens:,} tokens, cost {money(item.cost)}."
     if apart:
         tokens = sum(record.usage.total_tokens for record in apart)
-        ended = ", ".join(f"{fault} x {number}" for fault, number in result.faults.items())
+        ended = ", ".join(f"{fault} x {number}" for fault, number in result.infrastructure_faults.items())
         text += f" Apart from that: {len(apart)} attempts without a verdict ({ended}), {tokens:,} tokens."
     for sentence in result.disturbances.sentences:
         text += f" {visible(sentence)}"

@@ -66,7 +66,7 @@ def test_faulted_attempts_are_accounted_apart():
     assert apart["attempts"] == 2
     assert apart["usage"]["input_tokens"] == 7 + 10 + 1010
     assert sum(apart["faults"].values()) == 2
-    fault = next(iter(found.faults))
+    fault = next(iter(found.infrastructure_faults))
     assert fault in str(found)
 
 

@@ -68,7 +68,7 @@ async def test_server_killed_in_a_call_gives_a_new_attempt(tmp_path: Path) -> No
         result = await evaluate(agent, suite=suite, trials=1, out=tmp_path, retries=Retries(wait_initial=0.01))
         assert len(attempts) == 2
         assert result.figures.pass_at_1.value == 1.0
-        assert result.faults == {"sandbox: server_died": 1}
+        assert result.infrastructure_faults == {"sandbox: server_died": 1}
 
 
 async def test_arguments_are_the_servers_to_check(tmp_path: Path) -> None:
