@@ -12,9 +12,11 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from importlib.metadata import version
+from typing import Annotated, Any, NoReturn
 
 import typer
+import typer.core
 
 from tbadapters.core.abandoned import abandoned_tasks
 from tbadapters.core.errors import RunStopped, SandboxFault, SuiteError, TbAdaptersError, UsageError, describe
@@ -24,8 +26,19 @@ from tbadapters.reports.text import visible
 DONE, CHECK_FAILED, USAGE, SUITE_WRONG, STOPPED, BUG, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
 DEBUG = "TBADAPTERS_DEBUG"
 
+_ORDER = ("demo", "tasks", "run", "compare", "show", "report", "gate", "check", "thinkingbox", "import-thinkingbox")
+
+
+class _InOrder(typer.core.TyperGroup):
+    """Lists the commands in the order in which they are needed, not that of their modules."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=_ORDER.index)
+
+
 app = typer.Typer(
     name="tbadapters",
+    cls=_InOrder,
     help="Score whole agents by the backend records they leave behind, over concurrent repeated trials.",
     epilog="Exit codes: 0 done, 1 a check does not hold, 2 usage, 3 the suite is wrong, 4 the run was stopped early, "
     "70 a bug in tbadapters, 130 interrupted (gate --help has its own). After 4, 70 and 130 what is finished is kept: go on with --resume. "
@@ -34,6 +47,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tbadapters {version('tbadapters')}")
+        raise typer.Exit(DONE)
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None: ...
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

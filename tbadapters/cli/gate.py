@@ -36,7 +36,7 @@ def gate(
     coverage_floor: FloorOption = None,
     price: PriceOption = None,
 ) -> None:
-    """Say whether a run comes to what is required of it; the exit code says it to a script."""
+    """Hold a run to what is required of it. The exit code says to a script what came of it."""
     result = load_result(run_folder, coverage_floor=coverage_floor, prices=prices_of(price))
     baseline = None if against is None else load_result(against, coverage_floor=coverage_floor)
     found = check_gate(result, require or (), against=baseline, max_drop=max_drop)

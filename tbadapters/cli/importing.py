@@ -39,7 +39,7 @@ def import_thinkingbox(
     price: PriceOption = None,
     out: OutOption = None,
 ) -> None:
-    """Turn rows of the reference harness into a run folder, so that they get the same figures."""
+    """Turn rows of `tb infer` into a run folder. They get the same figures and reports as a run of one's own."""
     from tbadapters.reports.files import write_run
     from tbadapters.suites.thinkingbox import importing, load
 

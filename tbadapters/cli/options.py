@@ -27,6 +27,7 @@ SuiteOption = Annotated[
         help="A suite's name (or part, such as thinkingbox/retail), the path of its file, or several with commas."
     ),
 ]
+SuiteArgument = Annotated[str, typer.Argument(help="A suite's name or part, or the path of its file.")]
 SuiteOptions = Annotated[
     list[str] | None, typer.Option("--suite-option", help="An option of the suite, such as data=PATH; may be repeated.")
 ]

@@ -23,7 +23,7 @@ def show(
     task: Annotated[str, typer.Argument(help="The task's id.")],
     trial: Annotated[int, typer.Argument(help="The trial's index, from 0.")],
 ) -> None:
-    """Show one trial: conversation, tool calls, and effects side by side."""
+    """Show one trial: conversation, tool calls, effects."""
     from tbadapters.reports.terminal import show_trial
 
     result = load_result(run_folder)
@@ -43,7 +43,7 @@ def report(
     coverage_floor: FloorOption = None,
     price: PriceOption = None,
 ) -> None:
-    """Write a run's reports again from its record, or those of a comparison of runs, and print its figures."""
+    """Write a run's reports again, or compare finished runs. Nothing is run: all is made of what was recorded."""
     from tbadapters.reports.files import write_run
 
     runs = results_of(run_folders, coverage_floor=coverage_floor, prices=prices_of(price))

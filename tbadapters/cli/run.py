@@ -106,7 +106,7 @@ def compare(
     faults: FaultsOption = None,
     progress: ProgressOption = "auto",
 ) -> None:
-    """Run several agents on the same tasks, interleaved, and print how they differ."""
+    """Run several agents on the same tasks and compare them. Their trials are interleaved."""
     options = started(_given(locals()))
     control = Control()
     named = agents_of(agents)
@@ -123,7 +123,7 @@ def demo(
     concurrency: ConcurrencyOption = None,
     progress: ProgressOption = "auto",
 ) -> None:
-    """Run three real agents, one a framework, on the neobank suite; a scripted stand-in plays the model."""
+    """Compare three real agents; no key is needed. They are one a framework, and a scripted stand-in plays the model."""
     from tbadapters import demo as stage
 
     control = Control()

@@ -10,16 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from tbadapters.cli.app import CHECK_FAILED, DONE, app
-from tbadapters.cli.options import SeedOfSuite, SuiteOptions, suite_of, suite_options_of
+from tbadapters.cli.options import SeedOfSuite, SuiteArgument, SuiteOptions, suite_of, suite_options_of
 from tbadapters.core.event_loop import run_to_end
 from tbadapters.core.suite_report import SuiteReport
 from tbadapters.reports.text import visible
 
 
 @app.command("tasks")
-def list_tasks(
-    suite: Annotated[str, typer.Argument()], suite_seed: SeedOfSuite = None, suite_option: SuiteOptions = None
-) -> None:
+def list_tasks(suite: SuiteArgument, suite_seed: SeedOfSuite = None, suite_option: SuiteOptions = None) -> None:
     """List a suite's tasks."""
     loaded = suite_of(suite, suite_seed, suite_options_of(suite_option))
     # A server's tools are not counted: it would be started for that.
@@ -31,11 +29,11 @@ def list_tasks(
 
 @app.command()
 def check(
-    suite: Annotated[str, typer.Argument()],
+    suite: SuiteArgument,
     seeds: Annotated[int, typer.Option(min=0, help="How many fresh seeds are checked, from 1 up.")] = 10,
     suite_option: SuiteOptions = None,
 ) -> None:
-    """Check that a suite is right: golden actions pass, everything else fails."""
+    """Say whether a suite is right. Golden actions must pass; less, more and other actions must not."""
     from tbadapters.testing.checks import check_suite
 
     loaded = suite_of(suite, None, suite_options_of(suite_option))

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tbadapters import __version__
 from tbadapters.cli import main
 
 DATA = Path(__file__).parent.parent / "data"
@@ -379,6 +380,15 @@ def test_help_documents_exit_codes(called):
     assert done.returncode == 0
     for code in ("0 done", "2 usage", "70 a bug", "130 interrupted"):
         assert code in " ".join(done.out.split())
+
+
+def test_help_leads_with_what_is_needed_first(called):
+    """--help lists the commands in the order of their use, each with a whole sentence; --version says which this is."""
+    lines = called("--help").out.partition("Commands:")[2].partition("Exit codes:")[0].splitlines()
+    told = dict(line.split(None, 1) for line in lines if re.match(r"  [a-z]", line))
+    assert list(told)[:4] == ["demo", "tasks", "run", "compare"]
+    assert [name for name, sentence in told.items() if not sentence.endswith(".")] == []
+    assert called("--version").out.strip() == f"tbadapters {__version__}"
 
 
 def test_report_compares_several_runs(called, folder, tmp_path):
