@@ -46,6 +46,7 @@ $(SERVERS): $(READY) tbadapters/suites/thinkingbox/requirements.txt
 
 $(READY): requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Installing what requirements.lock names into .venv: a minute or two, once."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $(READY)

@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import Coroutine
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any, TypeVar, cast
 
 import typer
@@ -80,6 +81,7 @@ def run(
     results = _until_interrupted(Campaign({None: agent}, control=control, **options).run(), control)
     for result in results:
         typer.echo(str(result))
+        _tell_where_to_look(result)
     _exit(results)
 
 
@@ -182,6 +184,15 @@ def _print_comparison(comparison: Comparison) -> None:
     for result in comparison.results.values():
         typer.echo(f"{result.agent}: {_folder(result) / 'report.html'}")
     typer.echo(f"Comparison: {comparison.folder}/report.html")
+
+
+def _tell_where_to_look(result: RunResult) -> None:
+    """Name the page, and the command that shows the first failed trial."""
+    typer.echo(f"Page: {_folder(result) / 'report.html'}")
+    failed = next((trial for trial in result.trials if trial.passed is False), None)
+    if failed is not None:
+        words = ("show", str(_folder(result)), failed.task, str(failed.index))
+        typer.echo(f"A failed trial: tbadapters {' '.join(map(quote, words))}")
 
 
 def _folder(result: RunResult) -> Path:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import sqlite3
@@ -63,6 +64,10 @@ def test_run_prints_plan_figures_and_folder(tmp_path):
     (folder,) = tmp_path.iterdir()
     assert f"Run folder: {folder}" in done.stdout
     assert json.loads((folder / "results.json").read_text())["coverage"]["valid"] == 6
+    assert f"Page: {folder / 'report.html'}" in done.stdout
+    (command,) = re.findall(r"A failed trial: tbadapters (show .+)", done.stdout)
+    shown = tbadapters(*shlex.split(command))
+    assert ": failed" in shown.stdout.splitlines()[0], shown.stderr
 
 
 def test_tasks_and_limits_are_chosen(called, tmp_path):
