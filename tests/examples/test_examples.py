@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tbadapters import load_suite
+from tbadapters import load_result, load_suite
 from tbadapters.core.errors import UsageError
+from tbadapters.reports.terminal import show_trial
 from tbadapters.testing import GoldenPolicy, Outcomes, ScriptedModelServer
 from tbadapters.testing.stand_in import OUTCOMES, SCRIPTED_NOTICE, model_endpoint
 
@@ -83,6 +85,16 @@ def test_an_example_shows_what_the_stand_in_played(example, ran):
     assert f"pass@1 is {100 * passed / len(found):.1f}%" in printed
     assert f"({framework})" in printed
     assert SCRIPTED_NOTICE in printed
+
+
+def test_the_readme_shows_a_trial_as_it_is_printed(ran):
+    """Each line of the trial that README shows is one that ``show`` prints of the example's run, in that order."""
+    (shown,) = re.findall(r"```text\n(.*?)```", (EXAMPLES.parent / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    result = load_result(next(ran("evaluate_langgraph")[1].glob("runs/*")))
+    printed = iter(show_trial(result.trial("card_lost/0", 1), result.task("card_lost/0").task).splitlines())
+    assert [line for line in shown.splitlines() if line not in printed] == []
+    others = [trial.passed for trial in result.task("card_lost/0").trials if trial.index != 1]
+    assert others == [True] * 4
 
 
 def test_the_own_suite_is_sound(ran):
