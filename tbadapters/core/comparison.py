@@ -21,7 +21,7 @@ from tbadapters.core.paired import (
     rate_difference,
     rate_difference_bounds,
 )
-from tbadapters.core.result import RunResult, write_report
+from tbadapters.core.result import RunResult
 from tbadapters.core.shown import Shown
 from tbadapters.core.statistics import Interval
 
@@ -232,10 +232,6 @@ class Comparison(Shown):
             "pairs": [pair.to_dict() for pair in self.pairs],
             "tasks": self._tasks(),
         }
-
-    def report(self, path: str | Path) -> Path:
-        """Write a report and return its path; see ``RunResult.report``."""
-        return write_report(self, path)
 
     @property
     def in_short(self) -> str:

@@ -16,8 +16,8 @@ from tbadapters.core.approvals import policy_name
 from tbadapters.core.cost import price_table_version
 from tbadapters.core.figures import COVERAGE_FLOOR
 from tbadapters.core.limits import Limits
-from tbadapters.core.result import TaskInfo
 from tbadapters.core.suite import Suite
+from tbadapters.core.task_info import TaskInfo
 from tbadapters.core.trial import TrialPlan
 
 SCHEMA = "tbadapters.manifest/1"

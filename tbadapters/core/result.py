@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from tbadapters.core import statistics as stats
 from tbadapters.core.bill import Bill
 from tbadapters.core.cost import Price, cost_nothing, price_basis
 from tbadapters.core.disturbances import Disturbances
-from tbadapters.core.errors import InvalidOption, UnknownName, UnusableFolder
+from tbadapters.core.errors import InvalidOption, UnknownName
 from tbadapters.core.failures import FailureSignature, FrequentFault, broken_agent, failure_signature, frequent_faults
 from tbadapters.core.figures import (
     COVERAGE_FLOOR,
@@ -26,57 +25,14 @@ from tbadapters.core.figures import (
     tally_trials,
     total_usage,
 )
-from tbadapters.core.grading import Ref
 from tbadapters.core.messages import Usage
-from tbadapters.core.plain import encodable
-from tbadapters.core.plugins import load_plugin
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.results_file import result_dict
 from tbadapters.core.shown import Shown
 from tbadapters.core.statistics import Interval, Tally
-from tbadapters.core.suite import Task
+from tbadapters.core.task_info import TaskInfo
 from tbadapters.core.tool_fault_figures import ToolFaultFigures, tool_fault_figures
 from tbadapters.core.trial_table import dataframe, trial_rows
-
-REPORTS = {".html": "html", ".md": "markdown", ".xml": "junit", ".csv": "trials"}
-
-
-@dataclass(frozen=True, slots=True)
-class TaskInfo:
-    """What a report needs to know of a task.
-
-    Attributes:
-        id: The task's id.
-        tags: For figures by tag.
-        end_states: Name of each allowed end state -> its golden actions, each as one line.
-    """
-
-    id: str
-    tags: tuple[str, ...] = ()
-    end_states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, task: Task) -> TaskInfo:
-        """Return the info of a suite's task."""
-        ends = task.expectation.end_states
-        states = {end.name: tuple(call_line(a.tool, a.arguments) for a in end.actions) for end in ends}
-        return cls(task.id, task.tags, states)
-
-    def golden(self, end_state: str | None, action: int | None) -> str | None:
-        """Return one golden action as a line, or None where it is not known."""
-        actions = self.end_states.get(end_state or "", ())
-        return actions[action] if action is not None and 0 <= action < len(actions) else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the info as JSON-like data; ``from_dict`` reads it."""
-        states = {name: list(actions) for name, actions in self.end_states.items()}
-        return {"id": self.id, "tags": list(self.tags), "end_states": states}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> TaskInfo:
-        """Return the info that ``to_dict`` wrote."""
-        states = {name: tuple(actions) for name, actions in data.get("end_states", {}).items()}
-        return cls(data["id"], tuple(data.get("tags", ())), states)
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,19 +283,6 @@ class RunResult(Shown):
         """
         return dataframe(trial_rows(self), library)
 
-    def report(self, path: str | Path) -> Path:
-        """Write a report and return its path.
-
-        Args:
-            path: What it ends with decides: ``.html`` the page, ``.md`` Markdown, ``.xml`` JUnit, ``.json`` the
-                figures, ``.csv`` the trials.
-
-        Raises:
-            InvalidOption: another ending.
-            UnusableFolder: the file can't be written.
-        """
-        return write_report(self, path)
-
     # -- inside ---------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -360,7 +303,9 @@ class RunResult(Shown):
         """Return for each model whose price was taken, None where it has none."""
         given = self.manifest.get("prices") or {}
         prices = {model: Price(**price) for model, price in given.items()}
-        parts = [part for r in self.records for part in (r.requests, r.user.requests, r.judge.requests)]
+        parts = [
+            part for r in (*self.records, *self.faulted) for part in (r.requests, r.user.requests, r.judge.requests)
+        ]
         models = sorted({request.model for part in parts for request in part})
         table = self.manifest.get("price_table")
         return {model: price_basis(model, prices, table=table) for model in models}
@@ -368,31 +313,3 @@ class RunResult(Shown):
 
 def _free_where_unasked(records: Iterable[AttemptRecord]) -> tuple[AttemptRecord, ...]:
     return tuple(replace(r, cost=0.0) if r.cost is None and cost_nothing(r.requests) else r for r in records)
-
-
-def write_report(result: Any, path: str | Path) -> Path:
-    """Write the report of a result or a comparison; see ``RunResult.report``."""
-    target = Path(path)
-    if target.suffix != ".json" and target.suffix not in REPORTS:
-        raise InvalidOption(f"The report {target.name!r} must end with {', '.join(REPORTS)} or .json.")
-    try:
-        if target.suffix == ".json":
-            text = json.dumps(result.to_dict(), indent=1, ensure_ascii=False)
-            target.write_text(encodable(text) + "\n", encoding="utf-8")
-        else:
-            load_plugin("tbadapters.reports", REPORTS[target.suffix], kind="report")(result, target)
-    except OSError as error:
-        raise UnusableFolder(f"The report {str(target)!r} can't be written: {error.strerror or error}.") from error
-    return target
-
-
-def call_line(tool: str, arguments: Mapping[str, Any]) -> str:
-    """Return a call as one line: ``transfer(amount=25, to="ACC-2")``; references name the action they read."""
-    shown: Iterable[str] = (f"{name}={_argument(value)}" for name, value in arguments.items())
-    return f"{tool}({', '.join(shown)})"
-
-
-def _argument(value: Any) -> str:
-    if isinstance(value, Ref):
-        return f"<{value.path} of action {value.action}>"
-    return json.dumps(value, ensure_ascii=False, default=str)

@@ -16,8 +16,9 @@ from tbadapters.core.errors import UnknownName, UnusableFolder, describe
 from tbadapters.core.figures import COVERAGE_FLOOR
 from tbadapters.core.options import check_option
 from tbadapters.core.records import AttemptRecord, repriced
-from tbadapters.core.result import RunResult, TaskInfo
+from tbadapters.core.result import RunResult
 from tbadapters.core.store import read_manifest, read_records
+from tbadapters.core.task_info import TaskInfo
 
 STOPPED = "stopped.txt"
 

@@ -14,8 +14,9 @@ from rich.text import Text
 from tbadapters.core.comparison import AgentPair, Comparison, p_text
 from tbadapters.core.figures import Amount, Figures
 from tbadapters.core.records import AttemptRecord
-from tbadapters.core.result import RunResult, TaskInfo, TaskResult
+from tbadapters.core.result import RunResult, TaskResult
 from tbadapters.core.suite import Task
+from tbadapters.core.task_info import TaskInfo
 from tbadapters.core.tool_fault_figures import ToolFaultFigures
 from tbadapters.reports.text import (
     TOOL_FAULT_COLUMNS,

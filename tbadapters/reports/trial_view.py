@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tbadapters.core.records import AttemptRecord
-from tbadapters.core.result import TaskInfo, call_line
 from tbadapters.core.state import Effect
 from tbadapters.core.suite import Task
+from tbadapters.core.task_info import TaskInfo, call_line
 from tbadapters.core.tools import ToolCall
 from tbadapters.reports.text import money
 

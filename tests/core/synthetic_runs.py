@@ -10,9 +10,10 @@ from pathlib import Path
 from tbadapters.core.grading import Verdict
 from tbadapters.core.messages import Entry, ModelRequest, Usage
 from tbadapters.core.records import AttemptRecord, FaultRecord
-from tbadapters.core.result import RunResult, TaskInfo
+from tbadapters.core.result import RunResult
 from tbadapters.core.state import Effect
 from tbadapters.core.store import Store, write_manifest
+from tbadapters.core.task_info import TaskInfo
 from tbadapters.core.tools import Change, ToolCall, ToolResult
 
 WORKFLOWS = ("card_block", "dispute", "transfer", "fee_refund", "limit_change", "identity_check")

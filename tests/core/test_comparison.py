@@ -9,7 +9,7 @@ from synthetic_runs import result_of, seeded_result
 
 from tbadapters.core.comparison import Comparison, p_text
 from tbadapters.core.errors import InvalidOption
-from tbadapters.core.result import TaskInfo
+from tbadapters.core.task_info import TaskInfo
 from tbadapters.reports.html import comparison_page
 from tbadapters.reports.markdown import markdown
 

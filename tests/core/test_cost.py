@@ -20,7 +20,8 @@ from tbadapters.core.cost import (
 )
 from tbadapters.core.errors import InvalidOption
 from tbadapters.core.messages import ModelRequest, Usage
-from tbadapters.core.result import RunResult, TaskInfo
+from tbadapters.core.result import RunResult
+from tbadapters.core.task_info import TaskInfo
 
 USAGE = Usage(input_tokens=1_000_000, cached_input_tokens=400_000, output_tokens=100_000, reasoning_tokens=20_000)
 

@@ -16,9 +16,10 @@ from tbadapters.core.failures import Share, failure_signature
 from tbadapters.core.grading import EndState, Expectation, GoldenAction, Ref
 from tbadapters.core.messages import Usage
 from tbadapters.core.records import AttemptRecord, FaultRecord
-from tbadapters.core.result import RunResult, TaskInfo
+from tbadapters.core.result import RunResult
 from tbadapters.core.statistics import clopper_pearson
 from tbadapters.core.suite import Task, UserBrief
+from tbadapters.core.task_info import TaskInfo
 
 T, F, N = True, False, None
 

@@ -13,8 +13,8 @@ from synthetic_runs import END_STATES, FLAWS
 from tbadapters.core.grading import Verdict
 from tbadapters.core.messages import Entry, ModelRequest, Usage
 from tbadapters.core.records import AttemptRecord, FaultRecord
-from tbadapters.core.result import TaskInfo
 from tbadapters.core.store import Store, write_manifest
+from tbadapters.core.task_info import TaskInfo
 from tbadapters.core.tools import Change, ToolCall, ToolResult
 
 DOMAINS = {"retail": 98, "auto_insurance": 100, "travel": 104, "neobank": 104, "consulting": 101}

@@ -9,7 +9,7 @@ from synthetic_runs import MISSING, WRONG, record, result_of, seeded_result
 
 from tbadapters.core.figures import Amount
 from tbadapters.core.records import AttemptRecord
-from tbadapters.core.result import TaskInfo
+from tbadapters.core.task_info import TaskInfo
 from tbadapters.reports.drawings import bars, breadth, parts, spending, survival
 from tbadapters.reports.grid import looks_of, task_rows
 from tbadapters.reports.scatter import HEIGHT, WIDTH, Point, scatter

@@ -16,7 +16,7 @@ from synthetic_runs import MISSING, WRONG, record, result_of, seeded_result
 from tbadapters.core.comparison import Comparison
 from tbadapters.core.messages import ModelRequest, Usage
 from tbadapters.core.records import Spent
-from tbadapters.core.result import TaskInfo
+from tbadapters.core.task_info import TaskInfo
 from tbadapters.reports.html import comparison_page, run_page, write
 
 T, F, N = True, False, None

@@ -10,8 +10,9 @@ from browser import REQUIRED, chromium, chromium_path
 from synthetic_runs import WRONG, record, result_of, seeded_result
 
 from tbadapters.core.comparison import Comparison
-from tbadapters.core.result import RunResult, TaskInfo
+from tbadapters.core.result import RunResult
 from tbadapters.core.run_folder import load_result
+from tbadapters.core.task_info import TaskInfo
 from tbadapters.reports.html import write
 
 T, F = True, False

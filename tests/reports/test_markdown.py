@@ -10,7 +10,7 @@ from synthetic_runs import WRONG, record, result_of, seeded_result
 
 from tbadapters.core.comparison import Comparison
 from tbadapters.core.records import FaultRecord
-from tbadapters.core.result import TaskInfo
+from tbadapters.core.task_info import TaskInfo
 from tbadapters.reports.markdown import _table, code, markdown
 from tbadapters.reports.text import visible
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from synthetic_runs import END_STATES, MISSING, UNEXPECTED, WRONG, record, result_of, seeded_result
 
 from tbadapters.core.comparison import Comparison
-from tbadapters.core.result import TaskInfo
+from tbadapters.core.task_info import TaskInfo
 from tbadapters.reports.terminal import render, show_trial
 from tbadapters.reports.text import money, visible
 from tbadapters.reports.trial_view import trial_view

@@ -23,7 +23,7 @@ from tbadapters.core.cost import Prices, price_table_version
 from tbadapters.core.errors import UsageError
 from tbadapters.core.manifest import SCHEMA, versions
 from tbadapters.core.records import AttemptRecord, recordable
-from tbadapters.core.result import TaskInfo
+from tbadapters.core.task_info import TaskInfo
 from tbadapters.core.state_grader import sentence_of
 from tbadapters.core.store import Store, new_folder, write_manifest
 from tbadapters.core.suite import Suite

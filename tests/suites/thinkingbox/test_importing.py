@@ -14,9 +14,9 @@ from tbadapters.cli import app
 from tbadapters.core.cost import Price
 from tbadapters.core.errors import ResumeMismatch, UsageError
 from tbadapters.core.records import AttemptRecord
-from tbadapters.core.result import TaskInfo
 from tbadapters.core.run_folder import load_result
 from tbadapters.core.store import check_resume
+from tbadapters.core.task_info import TaskInfo
 from tbadapters.suites.thinkingbox.importing import Import, Results, explainer, model_of
 
 ROWS = Path(__file__).parents[2] / "data" / "thinkingbox_rows.jsonl"

@@ -12,7 +12,7 @@ import pytest
 from tbadapters import load_suite
 from tbadapters.cli import main
 from tbadapters.core.errors import UsageError
-from tbadapters.core.result import TaskInfo
+from tbadapters.core.task_info import TaskInfo
 from tbadapters.suites.thinkingbox.environment import default_folder, find_environment, make_environment
 from tbadapters.suites.thinkingbox.files import DataFolder
 
