@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,9 +43,14 @@ def import_thinkingbox(
     """Turn rows of `tb infer` into a run folder. They get the same figures and reports as a run of one's own."""
     from tbadapters.reports.files import write_run
     from tbadapters.suites.thinkingbox import importing, load
+    from tbadapters.suites.thinkingbox.files import VARIABLE
 
     if replay and data is None:
-        raise UsageError("--replay needs the tool servers: name the checkout of thinkingbox-data by --data, too.")
+        if VARIABLE not in os.environ:
+            raise UsageError(
+                f"--replay needs the tool servers: name the checkout of thinkingbox-data by --data or in {VARIABLE}."
+            )
+        data = Path(os.environ[VARIABLE])
     results = importing.Results.of(file)
     suite = load(data=data, tests=importing.tests_with(data, results.uids), python=python) if replay and data else None
     rows = importing.Import(
@@ -65,5 +71,8 @@ async def _written(rows: Import, suite: Suite | None, out: Path) -> Path:
     """Write the run folder; the suite's servers run meanwhile, where it replays."""
     if suite is None:
         return await rows.into(out)
+    from tbadapters.suites.thinkingbox.importing import check_servers
+
     async with running(suite.backend):
+        await check_servers(suite, rows)
         return await rows.into(out)

@@ -23,16 +23,16 @@ from tbadapters.core.cost import Prices, price_table_version
 from tbadapters.core.errors import UsageError
 from tbadapters.core.manifest import SCHEMA, versions
 from tbadapters.core.records import AttemptRecord, recordable
-from tbadapters.core.task_info import TaskInfo
 from tbadapters.core.state_grader import sentence_of
 from tbadapters.core.store import Store, new_folder, write_manifest
 from tbadapters.core.suite import Suite
+from tbadapters.core.task_info import TaskInfo
 from tbadapters.suites.thinkingbox.building import DOMAINS, NAME, TestFunctions, build_tasks
 from tbadapters.suites.thinkingbox.files import DataFolder, read_yaml
 from tbadapters.suites.thinkingbox.grader import GOLDEN, ThinkingBoxGrader
 from tbadapters.suites.thinkingbox.rows import Row, Trial, record_of
 
-Explain = Callable[[AttemptRecord], Awaitable[AttemptRecord]]
+Explain = Callable[[AttemptRecord], Awaitable[AttemptRecord | None]]
 _AT_ONCE = 32  # rows that are held in memory
 
 
@@ -74,9 +74,10 @@ class Results:
         """Look through a file.
 
         Raises:
-            UsageError: it can't be read, holds no row, or a line is no row.
+            UsageError: it can't be read, holds no row, a line is no row, or a row is there twice.
         """
         places: list[Place] = []
+        met: dict[bytes, int] = {}
         digest = hashlib.sha256()
         broken: tuple[int, str] | None = None
         start = 0
@@ -87,6 +88,7 @@ class Results:
                     if broken is not None:
                         raise _no_row(file, *broken)
                     if line.strip():
+                        _check_new(file, line, number, met)
                         try:
                             row = _row(line)
                             places.append(Place(row.uid, row.repetition, start, number))
@@ -125,6 +127,16 @@ class Results:
                 for index, place in enumerate(own):
                     lines.seek(place.start)
                     yield _row(lines.readline()), index
+
+
+def _check_new(file: Path, line: bytes, number: int, met: dict[bytes, int]) -> None:
+    """Refuse a row that was met before: counted twice, a trial makes every interval too narrow.
+
+    Two trials never are the same to the byte, for rows hold ids of calls and seconds.
+    """
+    first = met.setdefault(hashlib.sha256(line.strip()).digest(), number)
+    if first != number:
+        raise UsageError(f"Line {number} of {file} is line {first} again: take out what is in the file twice.")
 
 
 def _row(line: bytes) -> Row:
@@ -172,30 +184,39 @@ class Import:
         folder = await to_thread.run_sync(new_folder, parent, self.suite_name, self.name)
         await to_thread.run_sync(lambda: write_manifest(folder, self.manifest()))
         rows = self.results.rows()
+        unexplained = 0
         async with Store.open(folder) as store:
             while chunk := await to_thread.run_sync(lambda: list(islice(rows, _AT_ONCE))):
-                for record in await self._records(chunk):
+                records, unknown = await self._records(chunk)
+                unexplained += unknown
+                for record in records:
                     await store.add(recordable(record))
+        if unexplained:
+            await to_thread.run_sync(lambda: write_manifest(folder, self.manifest(unexplained=unexplained)))
         return folder
 
-    async def _records(self, rows: Sequence[tuple[Row, int]]) -> list[AttemptRecord]:
-        """Return some rows as records, the failed ones explained, in their order."""
+    async def _records(self, rows: Sequence[tuple[Row, int]]) -> tuple[list[AttemptRecord], int]:
+        """Return some rows as records, the failed ones explained, in their order; and how many could not be."""
         infos = self.infos
         records = [record_of(row, Trial(infos[row.uid].id, index, self.model, self.prices)) for row, index in rows]
         explain = self.explain
         if explain is None:
-            return records
+            return records, 0
+        failed = [place for place, record in enumerate(records) if record.passed is False]
+        explained: dict[int, AttemptRecord] = {}
         limiter = anyio.CapacityLimiter(2 * (os.cpu_count() or 1))
 
         async def one(place: int) -> None:
             async with limiter:
-                records[place] = await explain(records[place])
+                found = await explain(records[place])
+                if found is not None:
+                    explained[place] = found
 
         async with anyio.create_task_group() as group:
-            for place, record in enumerate(records):
-                if record.passed is False:
-                    group.start_soon(one, place)
-        return records
+            for place in failed:
+                group.start_soon(one, place)
+        known = [explained.get(place, record) for place, record in enumerate(records)]
+        return known, len(failed) - len(explained)
 
     @cached_property
     def infos(self) -> dict[str, TaskInfo]:
@@ -210,13 +231,19 @@ class Import:
         domains = {info.id.split("/")[1] for info in self.infos.values()}
         return f"{NAME}/{domains.pop()}" if len(domains) == 1 else NAME
 
-    def manifest(self) -> dict[str, Any]:
-        """Return the manifest. Its run can't be resumed: what the agent was is not known."""
+    def manifest(self, *, unexplained: int = 0) -> dict[str, Any]:
+        """Return the manifest. Its run can't be resumed: what the agent was is not known.
+
+        Args:
+            unexplained: Failed trials that could not be replayed.
+        """
         notes = [
             f"imported from {self.results.file.name} of `tb infer`: verdicts, calls and tokens are as they are there"
         ]
         if self.explain is not None:
             notes.append("effects and their causes come from replaying the failed trials' calls")
+        if unexplained:
+            notes.append(f"failed trials that could not be replayed, whose effects are not known: {unexplained}")
         if self.results.cut_off:
             notes.append("the last line of the file is no whole row and was left out")
         return {
@@ -304,16 +331,33 @@ def model_of(file: Path) -> str | None:
     return told if isinstance(told, str) else None
 
 
-def explainer(suite: Suite) -> Explain:
-    """Return what explains a suite's failed trials by replaying their calls; the suite's backend must be running."""
+async def check_servers(suite: Suite, rows: Import) -> None:
+    """Open a session of each part that rows are of, before anything is written: no failed trial could be explained else.
 
-    async def explain(record: AttemptRecord) -> AttemptRecord:
+    Raises:
+        SandboxFault: a server can't be started or set up.
+    """
+    named = {info.id for info in rows.infos.values()}
+    for part in suite.parts or (suite,):
+        task = next((task for task in part.tasks if task.id in named), None)
+        if task is not None:
+            async with suite.backend.open(task):
+                pass
+
+
+def explainer(suite: Suite) -> Explain:
+    """Return what explains a suite's failed trials by replaying their calls; the suite's backend must be running.
+
+    It returns None where a trial can't be replayed, which the log says.
+    """
+
+    async def explain(record: AttemptRecord) -> AttemptRecord | None:
         if record.verdict is None or record.task not in suite.task_ids:
-            return record
+            return None
         grader = cast("ThinkingBoxGrader", suite.backend.grader(suite.task(record.task)))
         why = await grader.explained(record.tool_calls)
         if why is None:
-            return record
+            return None
         reasons = (*record.verdict.reasons, *(sentence_of(effect) for effect in why.effects))
         verdict = replace(record.verdict, effects=why.effects, reasons=reasons, end_state=GOLDEN)
         calls = tuple(call.with_found(why.changes) for call in record.tool_calls)

@@ -12,13 +12,14 @@ from typer.testing import CliRunner
 from tbadapters import RunResult
 from tbadapters.cli import app
 from tbadapters.core.cost import Price
-from tbadapters.core.errors import ResumeMismatch, UsageError
+from tbadapters.core.errors import ResumeMismatch, SandboxFault, UsageError
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.run_folder import load_result
 from tbadapters.core.store import check_resume
 from tbadapters.core.task_info import TaskInfo
 from tbadapters.suites.thinkingbox.importing import Import, Results, explainer, model_of
 
+SMALL = Path(__file__).parents[2] / "data" / "thinkingbox_small"
 ROWS = Path(__file__).parents[2] / "data" / "thinkingbox_rows.jsonl"
 REFUND, RESET = "thinkingbox/retail/test_refund", "thinkingbox/neobank/test_reset"
 PRICES = {"some-model": Price(input=10.0, cached_input=1.0, output=100.0)}
@@ -199,6 +200,26 @@ async def test_failed_trials_are_explained_by_replaying_them(tmp_path: Path) -> 
     assert suite.backend.calls.count("look") == 1
 
 
+async def test_failed_trials_that_can_not_be_replayed_are_counted(tmp_path: Path) -> None:
+    """What a replay could not explain keeps its verdict, and a note says how many trials that are."""
+
+    async def explain(record: AttemptRecord) -> None:
+        return None
+
+    result = await imported(tmp_path, explain=explain)
+    failed = [record for record in result.records if record.passed is False]
+    assert failed
+    assert f"failed trials that could not be replayed, whose effects are not known: {len(failed)}" in result.notes
+
+
+def test_a_row_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    """A file that was put together of the same rows twice would count each trial twice, so it is refused with the line."""
+    file = tmp_path / "twice.jsonl"
+    file.write_text(ROWS.read_text() * 2)
+    with pytest.raises(UsageError, match=r"Line 11 of .*twice\.jsonl is line 1 again: take out"):
+        Results.of(file)
+
+
 def test_the_command_writes_a_run_folder_with_its_reports(tmp_path: Path) -> None:
     """``import-thinkingbox`` prints the figures and leaves a folder that ``show`` and ``report`` read."""
     runner = CliRunner()
@@ -213,7 +234,14 @@ def test_the_command_writes_a_run_folder_with_its_reports(tmp_path: Path) -> Non
 
 
 def test_a_replay_needs_the_servers(tmp_path: Path) -> None:
-    """``--replay`` without a checkout is refused before anything is written."""
-    done = CliRunner().invoke(app, ["import-thinkingbox", str(ROWS), "--replay", "--out", str(tmp_path)])
-    assert done.exit_code != 0
-    assert not list(tmp_path.iterdir())
+    """``--replay`` without a checkout, or with servers that do not start, is refused before anything is written."""
+    out = tmp_path / "runs"
+    done = CliRunner().invoke(app, ["import-thinkingbox", str(ROWS), "--replay", "--out", str(out)])
+    assert isinstance(done.exception, UsageError)
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"uid": "workshop.py:test_cancel", "test_result": {"result": false, "reward": 0.0}}\n')
+    given = ["import-thinkingbox", str(file), "--data", str(SMALL), "--python", "/no/python", "--out", str(out)]
+    done = CliRunner().invoke(app, [*given, "--replay"])
+    assert isinstance(done.exception, SandboxFault)
+    assert "can't be started by /no/python" in str(done.exception)
+    assert not out.exists()
