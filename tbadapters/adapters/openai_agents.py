@@ -6,7 +6,7 @@ Importing this module does not import the SDK.
 from __future__ import annotations
 
 import importlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import ModuleType
@@ -16,15 +16,7 @@ import anyio
 
 from tbadapters.adapters._shared import agent_fault, is_instance_of, model_fault, require
 from tbadapters.core.agent import Approvals, NeedsApproval, Recorder, Said, TaskBrief
-from tbadapters.core.errors import (
-    AgentFault,
-    Fault,
-    HarnessFault,
-    InvalidOption,
-    ProviderFault,
-    UsageError,
-    describe,
-)
+from tbadapters.core.errors import AgentFault, Fault, HarnessFault, InvalidOption, ProviderFault, UsageError, describe
 from tbadapters.core.frameworks import Framework
 from tbadapters.core.limits import Limits
 from tbadapters.core.messages import Message
@@ -35,11 +27,7 @@ if TYPE_CHECKING:
     from agents.run_config import CallModelData, ModelInputData
 
 _ROLES = {"user": "user", "agent": "assistant", "system": "system"}
-_LABELS = {
-    "MaxTurnsExceeded": "max_turns",
-    "ModelBehaviorError": "model_behavior",
-    "ModelRefusalError": "refusal",
-}
+_LABELS = {"MaxTurnsExceeded": "max_turns", "ModelBehaviorError": "model_behavior", "ModelRefusalError": "refusal"}
 
 
 def _part(noun: Literal["tools", "ledger"]) -> ModuleType:
@@ -59,6 +47,7 @@ class OpenAIAgentsAgent:
             ``"replace"``: the suite's in place of the author's own. ``"suite"``: nothing is added or replaced, the
             suite's tools are where the author put them. A sub-agent behind ``as_tool()`` can't be given tools: build
             it with ``tools=load_suite(...).tools("openai-agents")``.
+        keep: Names of the author's own tools (and MCP servers) that stay, such as a calculator. They are really executed.
         tracing: Whether the SDK's tracing stays on; it posts from a background thread.
         name: A short name for tables; by default the agent's.
     """
@@ -72,6 +61,7 @@ class OpenAIAgentsAgent:
         run_config: RunConfig | None = None,
         context: Any = None,
         tools: Literal["check", "replace", "suite"] = "check",
+        keep: Collection[str] = (),
         tracing: bool = False,
         name: str | None = None,
     ) -> None:
@@ -80,7 +70,7 @@ class OpenAIAgentsAgent:
         if tools not in ("check", "replace", "suite"):
             raise InvalidOption(f'OpenAIAgentsAgent(tools={tools!r}): say "check", "replace" or "suite".')
         self.agent, self.name = agent, name or agent.name
-        self._context, self._tools = context, tools
+        self._context, self._tools, self._keep = context, tools, frozenset(keep)
         config = run_config or _part("ledger").RunConfig()
         self._run_config = replace(config, tracing_disabled=config.tracing_disabled or not tracing)
         self.models = _part("ledger").model_names(agent, config)
@@ -93,10 +83,10 @@ class OpenAIAgentsAgent:
         """
         own, names = _part("tools"), {tool.name for tool in tools}
         for agent in own.reachable(self.agent):
-            foreign = [] if self._tools == "replace" else own.foreign_tools(agent)
-            foreign += [t.name for t in agent.tools if isinstance(t, own.SuiteTool) and t.name not in names]
-            if foreign:
-                raise own.refused(agent.name, foreign)
+            foreign = [] if self._tools == "replace" else own.foreign_tools(agent, self._keep)
+            others = [t.name for t in agent.tools if isinstance(t, own.SuiteTool) and t.name not in names]
+            if foreign or others:
+                raise own.refused(agent.name, [*foreign, *others], seen=not others, keep=not others)
 
     @asynccontextmanager
     async def open(
@@ -105,10 +95,17 @@ class OpenAIAgentsAgent:
         """Open a session for one attempt; it is left when the last tool call's cleanup has ended."""
         own, agent = _part("tools"), self.agent
         if self._tools == "replace" or not any(own.has_suite_tools(one) for one in own.reachable(agent)):
-            agent = own.Equipment(agent, tools, recorder.note).copy(agent) if self._tools != "suite" else agent
+            equipment = own.Equipment(agent, tools, recorder.note, self._keep)
+            agent = agent if self._tools == "suite" else equipment.copy(agent)
         context = self._context() if callable(self._context) else self._context
         session = OpenAIAgentsSession(
-            agent, run_config=self._run_config, context=context, brief=brief, recorder=recorder, limits=limits
+            agent,
+            self._keep,
+            run_config=self._run_config,
+            context=context,
+            brief=brief,
+            recorder=recorder,
+            limits=limits,
         )
         try:
             yield session
@@ -123,6 +120,7 @@ class OpenAIAgentsSession:
     def __init__(
         self,
         agent: Agent[Any],
+        keep: Collection[str],
         *,
         run_config: RunConfig,
         context: Any,
@@ -133,7 +131,7 @@ class OpenAIAgentsSession:
         part = _part("ledger")
         self.ledger = part.Ledger(recorder, agent, run_config)
         self._watch = part.Watch(recorder)
-        self._agent, self._context, self._instructions = agent, context, brief.instructions
+        self._agent, self._keep, self._context, self._instructions = agent, keep, context, brief.instructions
         self._author_filter = run_config.call_model_input_filter
         self._run_config = replace(run_config, call_model_input_filter=self._before_request)
         self._max_turns = None if limits.model_requests is None else limits.model_requests + 1
@@ -200,7 +198,7 @@ class OpenAIAgentsSession:
         agent, own = data.agent, _part("tools")
         if self.ledger.broken:
             raise self.ledger.broken
-        if foreign := own.foreign_tools(agent):
+        if foreign := own.foreign_tools(agent, self._keep):
             raise self.ledger.breaks(own.refused(agent.name, foreign, seen=False))
         model_input = data.model_data
         if self._author_filter is not None:

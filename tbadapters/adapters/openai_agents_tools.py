@@ -6,7 +6,7 @@ Imports the SDK, so it is imported where an agent of it is at hand.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, TypeGuard
@@ -63,16 +63,17 @@ def has_suite_tools(agent: Any) -> bool:
     return any(isinstance(tool, SuiteTool) for tool in agent.tools)
 
 
-def foreign_tools(agent: Any) -> list[str]:
-    """Return the names of an agent's tools and MCP servers that are not a suite's."""
+def foreign_tools(agent: Any, keep: Collection[str] = ()) -> list[str]:
+    """Return the names of an agent's tools and MCP servers that are not a suite's, but for those that are kept."""
     own = [tool.name for tool in agent.tools if not isinstance(tool, SuiteTool) and not is_sub_agent(tool)]
-    return own + [server.name for server in agent.mcp_servers]
+    return [name for name in (*own, *(server.name for server in agent.mcp_servers)) if name not in keep]
 
 
-def refused(agent: str, names: Sequence[str], *, seen: bool = True) -> ForeignTools:
-    """Return the error for foreign tools; ``seen`` is whether the agent is one that tools="replace" reaches."""
+def refused(agent: str, names: Sequence[str], *, seen: bool = True, keep: bool = True) -> ForeignTools:
+    """Return the error for foreign tools; whether tools="replace" reaches the agent, and whether ``keep`` would do."""
     build = 'Build it with tools=load_suite(...).tools("openai-agents")'
     other = ', or say OpenAIAgentsAgent(agent, tools="replace") to have the suite\'s tools instead' if seen else ""
+    other += f"; OpenAIAgentsAgent(agent, keep={list(names)!r}) keeps and really executes them" if keep else ""
     return ForeignTools(
         f"The agent {agent!r} brings tools that are not the suite's: {', '.join(names)}. {build}{other}."
     )
@@ -82,27 +83,30 @@ class Equipment:
     """Copies of an author's agents with the suite's tools; the author's objects stay as they are.
 
     An agent gets the suite's tools in place of foreign ones; and, where no agent in sight was built with any tools
-    but sub-agents, if it has none.
+    but sub-agents and kept ones, if it has no sub-agents.
     """
 
-    def __init__(self, root: Agent[Any], tools: Sequence[Tool], note: Callable[[str], None]) -> None:
-        self._note = note
+    def __init__(
+        self, root: Agent[Any], tools: Sequence[Tool], note: Callable[[str], None], keep: Collection[str]
+    ) -> None:
+        self._note, self._keep = note, keep
         self._tools = [suite_tool(tool) for tool in tools]
-        self._wired = any(has_suite_tools(agent) or foreign_tools(agent) for agent in reachable(root))
+        self._wired = any(has_suite_tools(agent) or foreign_tools(agent, keep) for agent in reachable(root))
         self._copies: dict[int, tuple[Agent[Any], Agent[Any]]] = {}
 
     def copy(self, agent: Agent[Any]) -> Agent[Any]:
         """Return the equipped copy of an agent: one for each, so that agents may hand off in circles."""
         if id(agent) in self._copies:
             return self._copies[id(agent)][1]
-        kept = [tool for tool in agent.tools if isinstance(tool, SuiteTool) or is_sub_agent(tool)]
-        foreign = foreign_tools(agent)
-        if foreign or not (self._wired or agent.tools):
+        foreign = foreign_tools(agent, self._keep)
+        kept = [t for t in agent.tools if isinstance(t, SuiteTool) or is_sub_agent(t) or t.name in self._keep]
+        if foreign or not (self._wired or any(tool.name not in self._keep for tool in agent.tools)):
             names = {tool.name for tool in kept}
             kept += [tool for tool in self._tools if tool.name not in names]
             instead = f" instead of {', '.join(foreign)}" if foreign else ""
             self._note(f"{agent.name} was given the suite's tools{instead}.")
-        twin = agent.clone(tools=kept, mcp_servers=[], handoffs=[])
+        servers = [server for server in agent.mcp_servers if server.name in self._keep]
+        twin = agent.clone(tools=kept, mcp_servers=servers, handoffs=[])
         self._copies[id(agent)] = self._copies[id(twin)] = (agent, twin)
         twin.handoffs.extend(
             self._handoff(target) if isinstance(target, Handoff) else self.copy(target) for target in agent.handoffs

@@ -66,8 +66,9 @@ async def test_foreign_tools_are_refused_with_the_line_that_works(attempt, build
 async def test_tools_of_another_suite_are_refused(attempt):
     """A suite's tool that this suite does not have is foreign, with any word."""
     agent = Agent("a", tools=tools(attempt.tools))
-    with pytest.raises(ForeignTools, match="close_account"):
-        OpenAIAgentsAgent(agent, tools="replace").check(attempt.tools[:2])
+    with pytest.raises(ForeignTools, match="close_account") as refusal:
+        OpenAIAgentsAgent(agent, tools="replace", keep=["close_account"]).check(attempt.tools[:2])
+    assert "keep=" not in str(refusal.value)
 
 
 async def test_replace_puts_the_suites_tools_in_place_of_the_authors(stage, attempt):
@@ -82,6 +83,26 @@ async def test_replace_puts_the_suites_tools_in_place_of_the_authors(stage, atte
         assert on.seen("b")[0].offered == {"get_balance", "transfer", "close_account"}
     assert attempt.called == [BALANCE]
     assert [tool.name for tool in b.tools] == ["wire_money", "web_search"]
+
+
+@pytest.mark.parametrize("built", ["with the suite's", "without", "replaced"])
+async def test_tools_that_are_named_to_be_kept_are_run_beside_the_suites(stage, attempt, built):
+    """``keep`` leaves a tool of the author's where it is, executes it, and gives the suite's to an agent without them."""
+    ran = []
+    add = function_tool(lambda: ran.append("add") or "3", name_override="add", description_override="Add.")
+    own = {"with the suite's": [add, *tools(attempt.tools)], "without": [add], "replaced": [add, wire_money]}[built]
+    async with stage(a=[Reply(tool_calls=[("add", {})]), Reply(tool_calls=[BALANCE]), "Done."]) as on:
+        agent = on.agent("a", tools=own)
+        words = "replace" if built == "replaced" else "check"
+        adapter = OpenAIAgentsAgent(agent, keep=["add"], tools=words)
+        adapter.check(attempt.tools)
+        async with attempt.session(adapter) as session:
+            assert await session.send(Message("Hi.")) == Said("Done.")
+        assert on.seen("a")[0].offered == {"add", "get_balance", "transfer", "close_account"}
+    assert ran == ["add"]
+    assert attempt.called == [BALANCE]
+    with pytest.raises(ForeignTools, match=r"keep=\['wire_money'\]"):
+        OpenAIAgentsAgent(Agent("a", tools=[add, wire_money]), keep=["add"]).check(attempt.tools)
 
 
 @pytest.mark.parametrize("words", ["check", "replace", "suite"])
