@@ -7,10 +7,11 @@ scenarios and tests, ``backend.py`` runs the tool servers and grades by the test
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from difflib import get_close_matches
 from hashlib import sha256
 from os import PathLike
 from typing import Any, Literal
@@ -46,8 +47,8 @@ def load(
     """Return the suite, or a part of it.
 
     Args:
-        part: ``retail``, ``travel``, ``auto_insurance``, ``neobank``, ``consulting`` or another scenario, a task, or
-            a test as ``file.py:function``; None for everything. ``load_suite("thinkingbox/retail")`` gives it.
+        part: ``retail``, ``travel``, ``auto_insurance``, ``neobank``, ``consulting`` or another scenario, a task, a test
+            as ``file.py:function`` or its function alone; None for all. ``load_suite("thinkingbox/retail")`` gives it.
         data: A checkout of ``thinkingbox-data``, or any folder in its layout; None for what THINKINGBOX_DATA names.
         tests: Which tests: a test list (``.yaml``), or uids (``file.py:function``, ``file.py``); None for the
             published benchmark, or all tests of a folder that has no such list.
@@ -63,24 +64,12 @@ def load(
         SuiteError: the data is not as it should be.
     """
     _check(protocol=protocol, search=search)
-    folder = DataFolder.of(data)
+    folder, moment = DataFolder.of(data), _moment(clock)
     told = folder.agent(agent)
-    functions = TestFunctions(folder)
-    listed = folder.listed(tests)
-    single = part is not None and ":" in part and part not in listed
-    if single:
-        listed = [str(part)]  # a test that is not part of the benchmark, or whose file is named in another way
-    built, left_out = build_tasks(folder, functions.of(listed), told)
-    chosen, missing = _part_of(built, left_out, None if single else part)
-    loader = _Loader(
-        Servers(folder, None if python is None else str(python), clock_options(_moment(clock))),
-        told,
-        _moment(clock),
-        protocol,
-        _search(search),
-        _given(part=part, tests=tests, agent=agent, clock=clock, protocol=protocol, search=search, python=python)
-        | {"data": str(folder.root)},
-    )
+    chosen, missing = _chosen(folder, told, tests, part)
+    given = _given(part=part, tests=tests, agent=agent, clock=clock, protocol=protocol, search=search, python=python)
+    servers = Servers(folder, None if python is None else str(python), clock_options(moment))
+    loader = _Loader(servers, told, moment, protocol, _search(search), given | {"data": str(folder.root)})
     return loader.suite(chosen, missing)
 
 
@@ -93,20 +82,35 @@ def _check(**options: str) -> None:
 
 def _moment(clock: str | datetime) -> datetime | None:
     """Return the moment at which the servers' clock stands still; it may be given as text, too, as a manifest holds it."""
+    moment = clock
     if isinstance(clock, str) and clock[:1].isdecimal():
         with suppress(ValueError):
-            clock = datetime.fromisoformat(clock)
-    return frozen_at(clock)
+            moment = datetime.fromisoformat(clock)
+    return frozen_at(clock if isinstance(moment, datetime) and moment.tzinfo is None else moment)
 
 
 def _search(search: str) -> SearchChoice:
     return SearchChoice(None, "127.0.0.1", TYPESENSE_PORT, "Fake") if search == "stand-in" else find_search()
 
 
+def _chosen(
+    folder: DataFolder, agent: AgentFile, tests: str | PathLike[str] | Sequence[str] | None, part: str | None
+) -> tuple[list[Built], list[LeftOut]]:
+    """Return the tasks of some tests, or of a part of them, and what is left out of these.
+
+    A part with a colon that is not among the tests is a test all the same: one that is not part of the benchmark, or
+    whose file is named in another way.
+    """
+    listed = folder.listed(tests)
+    single = part is not None and ":" in part and part not in listed
+    built, left_out = build_tasks(folder, TestFunctions(folder).of([str(part)] if single else listed), agent)
+    return _part_of(built, left_out, None if single else part)
+
+
 def _part_of(
     built: Sequence[Built], left_out: Sequence[LeftOut], part: str | None
 ) -> tuple[list[Built], list[LeftOut]]:
-    """Return the tasks of a domain, a scenario, a test's uid or a task's id, and what is left out of these.
+    """Return the tasks of a domain, a scenario, a test's uid or function, or a task's id, and what is left out of these.
 
     Raises:
         UnknownName: there is no such part.
@@ -114,15 +118,22 @@ def _part_of(
     """
 
     def named(one: Built | LeftOut) -> bool:
-        ids = (one.domain, one.function.config.scenario, one.function.uid)
+        ids = (one.domain, one.function.config.scenario, one.function.uid, one.function.name)
         return part is None or part in ids or (isinstance(one, Built) and one.task.id == f"{NAME}/{part}")
 
     chosen, missing = [one for one in built if named(one)], [one for one in left_out if named(one)]
     if missing and not chosen:
         raise SuiteError(f"No test can be run: {_left_out_note(missing)}.")
     if not chosen:
-        raise UnknownName(f"part of the suite {NAME!r}", str(part), dict.fromkeys(one.domain for one in built))
+        raise UnknownName(f"part of the suite {NAME!r}", str(part), _nearest(str(part), built))
     return chosen, missing
+
+
+def _nearest(part: str, built: Sequence[Built]) -> Iterable[str]:
+    """Return the names among which a misspelt part is looked for: domains, or tasks where it is more like one of these."""
+    domains = dict.fromkeys(one.domain for one in built)
+    tasks = dict.fromkeys(one.task.id.removeprefix(f"{NAME}/") if "/" in part else one.function.name for one in built)
+    return next((names for names in (domains, tasks) if get_close_matches(part, names)), domains)
 
 
 def _left_out_note(left_out: Sequence[LeftOut]) -> str:

@@ -31,7 +31,10 @@ def frozen_at(clock: str | datetime) -> datetime | None:
         return POLICY_TIME
     if isinstance(clock, datetime) and clock.tzinfo is not None:
         return clock.astimezone(UTC)
-    raise InvalidOption(f"clock={clock!r}: 'policy', 'wall', or a datetime with its time zone is needed.")
+    given = clock.isoformat() if isinstance(clock, datetime) else clock
+    raise InvalidOption(
+        f"clock={given!r}: 'policy', 'wall', or a moment with its offset (2025-10-01T13:00Z) is needed."
+    )
 
 
 def clock_options(moment: datetime | None) -> dict[str, Any]:

@@ -25,6 +25,11 @@ from tbadapters.core.errors import SuiteError, UnknownName, UsageError
 
 VARIABLE = "THINKINGBOX_DATA"
 PUBLISHED = Path("releases", "thinkingbox_bench_v1", "testlist_thinkingbox_bench_v1.yaml")
+_LAYOUT = (
+    "dataset/scenario",
+    "dataset/test_case",
+    "servers/servers.yaml",
+)  # the harness's own repository has no servers
 _MEND = f"give the folder of a checkout of github.com/microsoft/thinkingbox-data as data=PATH or in {VARIABLE}."
 
 # PyYAML's own parser takes half a minute where libyaml takes half a second.
@@ -128,8 +133,9 @@ class DataFolder:
         if not given:
             raise UsageError(f"The thinkingbox suite brings no data of its own: {_MEND}")
         root = Path(given).expanduser().resolve()
-        if not (root / "dataset" / "scenario").is_dir() or not (root / "dataset" / "test_case").is_dir():
-            raise UsageError(f"{given} holds no dataset/scenario and dataset/test_case: {_MEND}")
+        missing = [part for part in _LAYOUT if not (root / part).exists()]
+        if missing:
+            raise UsageError(f"{given} holds no {' and no '.join(missing)}: {_MEND}")
         return cls(root)
 
     def scenario(self, name: str) -> Scenario:
@@ -146,9 +152,13 @@ class DataFolder:
         """Return an agent file by name.
 
         Raises:
-            SuiteError: there is none, or it can't be read.
+            UnknownName: there is none.
+            SuiteError: it can't be read.
         """
-        return read_model(self.root / "dataset" / "agent" / f"{name}.yaml", AgentFile)
+        file = self.root / "dataset" / "agent" / f"{name}.yaml"
+        if not file.is_file():
+            raise UnknownName("agent file", name, [path.stem for path in file.parent.glob("*.yaml")])
+        return read_model(file, AgentFile)
 
     @cached_property
     def servers(self) -> Mapping[str, ServerEntry]:
@@ -200,6 +210,10 @@ class DataFolder:
         for path in (folder / name, *(folder / prefix / name for prefix in prefixes)):
             if path.is_file():
                 return path
+        if not name.endswith(".py"):
+            raise UsageError(
+                f"The test {name!r} names no file: file.py:function, file.py or a test list (.yaml) is needed."
+            )
         raise UnknownName("test file", name, {path.name for path in folder.rglob("*.py")})
 
 

@@ -72,11 +72,15 @@ def test_an_agent_is_told_policy_and_tools_of_its_domain():
 
 
 def test_parts_are_domains_tests_and_tasks():
-    """A part is named by its domain, a test's uid or a task; what there is not is answered with the nearest."""
+    """A part is named by its domain, a test's uid or function, or a task; what there is not is answered with the nearest."""
     assert {t.tags[0] for t in loaded("thinkingbox/front_desk").tasks} == {"front_desk"}
     (one,) = loaded("thinkingbox/workshop.py:test_cancel").tasks
     assert one.id == "thinkingbox/workshop/test_cancel"
     assert [t.id for t in loaded("thinkingbox/workshop/test_cancel").tasks] == [one.id]
+    assert [t.id for t in loaded("thinkingbox/test_cancel").tasks] == [one.id]
+    assert len(loaded("thinkingbox/test_chain").tasks) == 2, "two files have one of that name"
+    with pytest.raises(UnknownName, match=r"'test_cancl'\. Did you mean 'test_cancel'"):
+        loaded("thinkingbox/test_cancl")
     answers = loaded("thinkingbox/workshop/workshop_answers.py:test_chain")  # its folder may be named, too
     assert [t.id for t in answers.tasks] == ["thinkingbox/workshop/test_chain"]
     with pytest.raises(UnknownName, match=r"no part of the suite 'thinkingbox' 'workshp'\. Did you mean 'workshop'"):
@@ -140,8 +144,23 @@ def test_options_that_make_no_sense_are_refused():
     for option, said in (("protocol", "thinkingbox"), ("search", "stand-in"), ("clock", "policy")):
         with pytest.raises(InvalidOption, match=rf"{option}='maybe'.*'{said}'"):
             loaded(**{option: "maybe"})
+    with pytest.raises(InvalidOption, match=r"clock='2025-10-01': 'policy', 'wall', or a moment with its offset"):
+        loaded(clock="2025-10-01")
+    with pytest.raises(UnknownName, match=r"no agent file 'thick'\. Did you mean 'think'"):
+        loaded(agent="thick")
+    with pytest.raises(UsageError, match=r"The test 'test_cancel' names no file: file\.py:function"):
+        loaded(tests="test_cancel")
     with pytest.raises(InvalidOption, match=r"no option 'suite_seed'\. It has data, tests, "):
         loaded("thinkingbox/workshop", suite_seed=1)  # the part stands in the name, and is no option beside it
+
+
+def test_a_folder_of_another_layout_is_refused(data):
+    """The harness's own repository has scenarios and tests, but no servers: what is missing is named, and what is needed."""
+    (data / "servers" / "servers.yaml").unlink()
+    with pytest.raises(
+        UsageError, match=r"holds no servers/servers\.yaml: give the folder of a checkout of .*data=PATH"
+    ):
+        loaded(data=data)
 
 
 def test_a_scenario_may_only_name_tools_that_are_there(data):
