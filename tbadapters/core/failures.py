@@ -86,7 +86,7 @@ def frequent_faults(records: Iterable[AttemptRecord]) -> tuple[FrequentFault, ..
 
 
 def broken_agent(records: Sequence[AttemptRecord]) -> tuple[str, ...]:
-    """Return a note on a run whose every verdict is the same error of the agent's own code; nothing on any other.
+    """Return a note on a run whose every verdict is the same error of the agent; nothing on any other.
 
     Such a run measured how the agent was wired, and its 0 % would be read as what it can do.
     """
@@ -96,7 +96,7 @@ def broken_agent(records: Sequence[AttemptRecord]) -> tuple[str, ...]:
     reason, fault = ends.pop()
     if reason != "agent_error" or fault is None:
         return ()
-    told = f"Every trial ended in the same error of the agent's own code; the figures say no more than that: {fault.message}"
+    told = f"Every trial ended in the same error of the agent; the figures say no more than that: {fault.message}"
     return (told[:_NOTE],)
 
 
