@@ -11,20 +11,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tbadapters.core.comparison import AgentPair, Comparison, p_text
+from tbadapters.core.comparison import AgentPair, Comparison
 from tbadapters.core.figures import Amount
 from tbadapters.core.result import RunResult
 from tbadapters.reports.text import (
     TOOL_FAULT_COLUMNS,
     TOOL_FAULT_NOTE,
     UNKNOWN,
-    amount,
+    agent_cells,
+    agent_columns,
     coverage_text,
     figure_names,
     figure_value,
     money,
+    pair_cells,
+    pair_columns,
     percent,
-    points,
     span,
     tool_fault_cells,
     visible,
@@ -149,8 +151,7 @@ def _faults(result: RunResult) -> str:
 
 
 def _tool_faults(result: RunResult) -> str:
-    first, *others = TOOL_FAULT_COLUMNS
-    return _table((first, *(f"{name}:" for name in others)), map(tool_fault_cells, result.tool_faults))
+    return _numbers(TOOL_FAULT_COLUMNS, map(tool_fault_cells, result.tool_faults))
 
 
 def _spent(result: RunResult) -> str:
@@ -192,31 +193,12 @@ def _named(pair: AgentPair) -> AgentPair:
 
 
 def _agents(comparison: Comparison) -> str:
-    rows = []
-    for name, result in comparison.results.items():
-        found, seen = result.figures, result.coverage
-        every = f"{found.observed_all.count} of {found.observed_all.of}"
-        flag = "" if seen.sufficient else "⚠️ "
-        rows.append(
-            (code(name), percent(found.pass_at_1.value), span(found.pass_at_1.interval), every,
-             amount(found.retention), amount(found.cost_per_success),
-             f"{flag}{seen.planned:,} / {seen.valid:,} / {seen.missing:,}")
-        )  # fmt: skip
-    k = comparison.k or "k"
-    heads = ("agent", "pass@1:", "95% interval:", f"observed {k}/{k}:", "retention:", "cost per success:")
-    return _table((*heads, "planned / valid / missing trials:"), rows)
+    rows = (agent_cells(code(name), result) for name, result in comparison.results.items())
+    return _numbers(agent_columns(comparison.k), rows)
 
 
 def _pairs(pairs: Sequence[AgentPair]) -> str:
-    many = " (Holm)" if len(pairs) > 1 else ""
-    rows = []
-    for pair in pairs:
-        found = pair.pass_at_1
-        value = UNKNOWN if found.value is None else f"{'⚠️ ' * bool(pair.shortfalls)}{100 * found.value:+.1f}"
-        name = f"{code(pair.a)} less {code(pair.b)}"
-        p_values = (p_text(pair.p_pass_at_1), p_text(pair.p_observed_all))
-        rows.append((name, str(found.tasks), value, points(found.interval), *p_values))
-    return _table(("pair", "tasks:", "points of pass@1:", "95% interval:", f"p{many}:", f"p of k/k{many}:"), rows)
+    return _numbers(pair_columns(len(pairs)), (pair_cells(pair, code) for pair in pairs))
 
 
 # -- inside -------------------------------------------------------------------------------------------------------
@@ -227,6 +209,12 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [[head.removesuffix(":") for head in heads], ["--:" if head.endswith(":") else "---" for head in heads]]
     escaped = ([cell.replace("|", "\\|") for cell in cells] for cells in (*lines, *rows))
     return "\n".join(f"| {' | '.join(cells)} |" for cells in escaped)
+
+
+def _numbers(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of names, on the left, and of their numbers."""
+    first, *others = columns
+    return _table((first, *(f"{name}:" for name in others)), rows)
 
 
 def _folded(title: str, *blocks: str) -> str:

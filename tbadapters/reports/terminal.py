@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tbadapters.core.comparison import AgentPair, Comparison, p_text
+from tbadapters.core.comparison import AgentPair, Comparison
 from tbadapters.core.figures import Amount, Figures
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.result import RunResult, TaskResult
@@ -22,13 +22,15 @@ from tbadapters.reports.text import (
     TOOL_FAULT_COLUMNS,
     TOOL_FAULT_NOTE,
     UNKNOWN,
-    amount,
+    agent_cells,
+    agent_columns,
     coverage_text,
     figure_names,
     figure_value,
     money,
+    pair_cells,
+    pair_columns,
     percent,
-    points,
     span,
     tool_fault_cells,
     visible,
@@ -177,10 +179,7 @@ def _faults_table(result: RunResult) -> Table:
 
 
 def _tool_faults_parts(figures: Sequence[ToolFaultFigures]) -> list[RenderableType]:
-    first, *others = TOOL_FAULT_COLUMNS
-    table = _table("Injected tool faults", first, *(f"{name}|" for name in others))
-    for found in figures:
-        table.add_row(*tool_fault_cells(found))
+    table = _numbers("Injected tool faults", TOOL_FAULT_COLUMNS, map(tool_fault_cells, figures))
     return [table, Text(TOOL_FAULT_NOTE, "dim")]
 
 
@@ -219,30 +218,13 @@ def comparison_parts(comparison: Comparison) -> list[RenderableType]:
 
 
 def _agents_table(comparison: Comparison) -> Table:
-    k = comparison.k or "k"
-    columns = ("agent", "pass@1|", "95% interval|", f"observed {k}/{k}|", "retention|", "cost per success|", "trials|")
-    table = _table("Agents", *columns)
-    for name, result in comparison.results.items():
-        found, seen = result.figures, result.coverage
-        flag = "" if seen.sufficient else " (too few)"
-        every = f"{found.observed_all.count} of {found.observed_all.of}"
-        cost, kept = found.cost_per_success, found.retention
-        trials = f"{seen.valid:,} / {seen.planned:,}{flag}"
-        row = (percent(found.pass_at_1.value), span(found.pass_at_1.interval), every, amount(kept))
-        table.add_row(visible(name), *row, amount(cost), trials)
-    return table
+    rows = (agent_cells(visible(name), result) for name, result in comparison.results.items())
+    return _numbers("Agents", agent_columns(comparison.k), rows)
 
 
 def _pairs_table(pairs: Sequence[AgentPair]) -> Table:
-    many = " (Holm)" if len(pairs) > 1 else ""
-    table = _table("Pairs, by task", "pair", "tasks|", "difference|", "95% interval|", f"p{many}|", f"p of k/k{many}|")
-    for pair in pairs:
-        found = pair.pass_at_1
-        value = UNKNOWN if found.value is None else f"{100 * found.value:+.1f} points"
-        name = f"{visible(pair.a)} - {visible(pair.b)}"
-        p_values = (p_text(pair.p_pass_at_1), p_text(pair.p_observed_all))
-        table.add_row(name, str(found.tasks), value, points(found.interval), *p_values)
-    return table
+    rows = (pair_cells(pair, visible) for pair in pairs)
+    return _numbers("Pairs, by task", pair_columns(len(pairs)), rows)
 
 
 def _apart_table(pair: AgentPair) -> Table:
@@ -326,6 +308,15 @@ def _table(title: str | None, *columns: str) -> Table:
     table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, title_style="")
     for column in columns:
         table.add_column(column.removesuffix("|"), justify="right" if column.endswith("|") else "left", overflow="fold")
+    return table
+
+
+def _numbers(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Return a table of names, on the left, and of their numbers."""
+    first, *others = columns
+    table = _table(title, first, *(f"{name}|" for name in others))
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

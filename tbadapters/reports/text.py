@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from tbadapters.core.comparison import AgentPair, p_text
 from tbadapters.core.figures import Amount, Coverage, Figure, Figures, Rate
+from tbadapters.core.numbers import in_points
 from tbadapters.core.printable import visible as visible  # noqa: PLC0414  (reports know it from here)
+from tbadapters.core.result import RunResult
 from tbadapters.core.statistics import Interval
 from tbadapters.core.tool_fault_figures import ToolFaultFigures
 
@@ -22,7 +27,7 @@ def span(interval: Interval | None) -> str:
 
 def points(interval: Interval | None) -> str:
     """Return an interval of differences of rates, in percentage points."""
-    return UNKNOWN if interval is None else f"{100 * interval.low:+.1f} to {100 * interval.high:+.1f}"
+    return UNKNOWN if interval is None else f"{in_points(interval.low)} to {in_points(interval.high)}"
 
 
 def money(value: float | None) -> str:
@@ -66,6 +71,40 @@ def figure_names(figures: Figures) -> dict[str, str]:
 def coverage_text(coverage: Coverage) -> str:
     """Return planned, valid and missing trials in words."""
     return f"{coverage.planned:,} planned, {coverage.valid:,} valid, {coverage.missing:,} missing"
+
+
+# The first column is a name; the others are numbers.
+
+
+def agent_columns(k: int | None) -> tuple[str, ...]:
+    """Return the columns of a comparison's agents; k is None where their runs differ in it."""
+    every = f"observed {k or 'k'}/{k or 'k'}"
+    return ("agent", "pass@1", "95% interval", every, "retention", "cost per success", "valid / planned trials")
+
+
+def agent_cells(name: str, result: RunResult) -> tuple[str, ...]:
+    """Return what one agent of a comparison came to, a cell a column."""
+    found, seen = result.figures, result.coverage
+    every = f"{found.observed_all.count} of {found.observed_all.of}"
+    money_kept = (amount(found.retention), amount(found.cost_per_success))
+    trials = f"{seen.valid:,} / {seen.planned:,}" + ("" if seen.sufficient else " (too few)")
+    return (name, percent(found.pass_at_1.value), span(found.pass_at_1.interval), every, *money_kept, trials)
+
+
+def pair_columns(pairs: int) -> tuple[str, ...]:
+    """Return the columns of a comparison's pairs, so many of them."""
+    many = " (Holm)" if pairs > 1 else ""
+    return ("pair", "tasks", "difference of pass@1", "95% interval", f"p{many}", f"p of k/k{many}")
+
+
+def pair_cells(pair: AgentPair, named: Callable[[str], str]) -> tuple[str, ...]:
+    """Return what came of two agents, a cell a column; ``named`` makes an agent's name harmless."""
+    found = pair.pass_at_1
+    value = UNKNOWN if found.value is None else f"{in_points(found.value)} points"
+    if pair.shortfalls:
+        value += ", too few trials"
+    p_values = (p_text(pair.p_pass_at_1), p_text(pair.p_observed_all))
+    return (f"{named(pair.a)} less {named(pair.b)}", str(found.tasks), value, points(found.interval), *p_values)
 
 
 TOOL_FAULT_COLUMNS = (
