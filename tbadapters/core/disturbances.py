@@ -20,6 +20,7 @@ class Disturbances:
         client_retries: Model requests by which those clients asked again what had failed.
         held_seconds: How long attempts waited in all until their endpoints might be asked; at the same time, mostly.
         abandoned: Attempts whose agent did not end when it was cancelled.
+        tasks_left: Tasks that agents left running; they were cancelled when their attempt was over.
         threads_left: Threads of agents' sync code that still worked when their attempt was over.
     """
 
@@ -27,6 +28,7 @@ class Disturbances:
     client_retries: int
     held_seconds: float
     abandoned: int
+    tasks_left: int
     threads_left: int
 
     @classmethod
@@ -40,6 +42,7 @@ class Disturbances:
             client_retries=sum(record.client_retries for record in records),
             held_seconds=sum(record.seconds.get("held", 0.0) for record in records),
             abandoned=sum(record.abandoned for record in records),
+            tasks_left=sum(record.tasks_left for record in records),
             threads_left=sum(record.threads_left for record in records),
         )
 
@@ -57,6 +60,10 @@ class Disturbances:
             found.append(f"Attempts waited {self.held_seconds:,.0f} s in all until a model endpoint might be asked.")
         if self.abandoned:
             found.append(f"Abandoned: {self.abandoned} attempts whose agent did not end when it was cancelled.")
+        if self.tasks_left:
+            found.append(
+                f"{self.tasks_left} tasks that agents left running were cancelled when their attempts were over."
+            )
         if self.threads_left:
             found.append(f"{self.threads_left} threads of the agent's sync code could not be stopped and went on.")
         return tuple(found)
@@ -68,5 +75,6 @@ class Disturbances:
             "client_retries": self.client_retries,
             "held_seconds": round(self.held_seconds, 3),
             "abandoned": self.abandoned,
+            "tasks_left": self.tasks_left,
             "threads_left": self.threads_left,
         }

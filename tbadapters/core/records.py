@@ -87,6 +87,7 @@ class AttemptRecord:
         seconds: Wall time of the phases (``setup``, ``agent``, ``grading``) and the ``total``; where requests were
             held back at the pace of their endpoint, for how long (``held``, part of ``agent``).
         abandoned: Whether the agent did not end when it was cancelled.
+        tasks_left: Tasks that the agent left running; they were cancelled when the attempt was over.
         threads_left: Threads of the agent's sync code that still worked when the attempt was over.
         provider_faults: Faults of model endpoints by code, those that the agent overcame among them.
         client_retries: Model requests by which the agent's own clients asked again what had failed.
@@ -106,6 +107,7 @@ class AttemptRecord:
     judge: Spent = Spent()
     seconds: Mapping[str, float] = field(default_factory=dict)
     abandoned: bool = False
+    tasks_left: int = 0
     threads_left: int = 0
     provider_faults: Mapping[str, int] = field(default_factory=dict)
     client_retries: int = 0
@@ -177,6 +179,7 @@ class AttemptRecord:
             "judge": self.judge.to_dict(),
             "seconds": {name: round(value, 6) for name, value in self.seconds.items()},
             "abandoned": self.abandoned,
+            "tasks_left": self.tasks_left,
             "threads_left": self.threads_left,
             "provider_faults": dict(self.provider_faults),
             "client_retries": self.client_retries,
@@ -200,6 +203,7 @@ class AttemptRecord:
             judge=Spent.from_dict(data.get("judge")),
             seconds=data["seconds"],
             abandoned=data["abandoned"],
+            tasks_left=data.get("tasks_left", 0),
             threads_left=data.get("threads_left", 0),
             provider_faults=data.get("provider_faults", {}),
             client_retries=data.get("client_retries", 0),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import anyio
 from structlog.contextvars import bound_contextvars
 
+from tbadapters.core.attempt_tasks import watched_tasks
 from tbadapters.core.concurrency import Slots
 from tbadapters.core.errors import AccessFault, RunStopped, TbAdaptersError, UnusableFolder, describe
 from tbadapters.core.events import (
@@ -145,6 +146,7 @@ class Runner:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(roomy_threads(slots.most))
             stack.enter_context(feel(pulse))
+            stack.enter_context(watched_tasks())
             try:
                 async with anyio.create_task_group() as beside:
                     beside.start_soon(pulse.beat)

@@ -16,6 +16,7 @@ from tbadapters.core.abandoned import abandon, threads_of
 from tbadapters.core.agent import AgentAdapter, Approvals, TaskBrief
 from tbadapters.core.approvals import ApprovalPolicy
 from tbadapters.core.attempt import Attempt, Parties, end_reason, fault_record
+from tbadapters.core.attempt_tasks import end_tasks, told
 from tbadapters.core.context import TrialRef, running
 from tbadapters.core.conversation import conversation_for
 from tbadapters.core.cost import Prices
@@ -139,11 +140,12 @@ async def run_attempt(plan: TrialPlan, task: Task, trial: TrialRef, number: int)
         faults = ProviderFaults(PacedRequests() if plan.paced else None)
         fault, abandoned = await _conversed(plan, task, attempt, faults)
         await attempt.close(fault)
+        left = await _ended_tasks(attempt)
         clock.lap("agent")
         verdict = await _verdict(attempt, plan.limits)
         clock.lap("grading")
         record = attempt.record(verdict, clock.phases, abandoned=abandoned)
-        return _with_surroundings(record, attempt, faults), attempt.fault
+        return _with_surroundings(record, attempt, faults, left), attempt.fault
     except Fault as fault:
         clock.lap("setup")
         return _unopened(trial, number, fault, clock), fault
@@ -151,12 +153,22 @@ async def run_attempt(plan: TrialPlan, task: Task, trial: TrialRef, number: int)
         await _torn_down(closing, plan.limits)
 
 
-def _with_surroundings(record: AttemptRecord, attempt: Attempt, faults: ProviderFaults) -> AttemptRecord:
-    """Return the record with what was seen around the agent: on the wire, and of threads that go on."""
+async def _ended_tasks(attempt: Attempt) -> int:
+    """End the tasks that the agent left running, and return how many there were; no call of theirs is under way."""
+    with anyio.CancelScope(shield=True):
+        left = await end_tasks(attempt, attempt.limits.grace)
+    if left:
+        attempt.note(told(left))
+    return len(left)
+
+
+def _with_surroundings(record: AttemptRecord, attempt: Attempt, faults: ProviderFaults, tasks: int) -> AttemptRecord:
+    """Return the record with what was seen around the agent: on the wire, and of tasks and threads that went on."""
     held = {"held": faults.held_seconds()} if faults.held_seconds() else {}
     return replace(
         record,
         seconds={**record.seconds, **held},
+        tasks_left=tasks,
         threads_left=threads_of(attempt),
         provider_faults=faults.counted(),
         client_retries=faults.retries,
@@ -190,6 +202,7 @@ async def _opened(plan: TrialPlan, task: Task, trial: TrialRef, number: int, sta
             sandbox, initial, backend.grader(task), conversation, user, plan.judge, end_tools, plan.approvals
         )
         attempt = Attempt(trial, parties, plan.limits, number=number, prices=plan.prices)
+    stack.push_async_callback(_ended_tasks, attempt)
     stack.push_async_callback(attempt.close)  # whatever ends the attempt: no call is under way when the sandbox closes
     return attempt
 

@@ -104,29 +104,41 @@ async def test_an_agent_whose_thread_can_not_be_stopped(run):
 
 
 async def test_an_agent_that_leaves_tasks_behind(run):
-    """Tasks that outlive their trial reach no backend any more, neither their own nor another's."""
-    refused, left = [], []
+    """Tasks that outlive their trial are cancelled, named and counted; one that clings reaches no backend any more."""
+    refused, left, release = [], [], asyncio.Event()
 
     async def goes_on(ctx):
-        while True:
-            await asyncio.sleep(0.05)
+        while not release.is_set():
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.05)
             try:
                 await ctx.call("set_status", ticket_id="T-1", status="resolved")
             except AgentFault as fault:
                 refused.append(fault.code)
 
+    async def ends(ctx):
+        await asyncio.sleep(3600)
+
     async def leaks(message, ctx):
         if first(message, ctx) and "left" not in ctx.state:
             ctx.state["left"] = True
-            left.append(asyncio.get_running_loop().create_task(goes_on(ctx)))
+            left.extend(asyncio.get_running_loop().create_task(leaving(ctx)) for leaving in (goes_on, ends))
             return CLAIM
         return await good(message, ctx)
 
-    _, records = await run(leaks)
+    before = asyncio.get_running_loop().get_task_factory()
+    result, records = await run(leaks)
     await asyncio.sleep(0.2)
-    for task in left:
-        assert not task.done()
-        task.cancel()
+    assert [task.done() for task in left] == [False, True] * 2
+    assert abandoned_tasks() == set(left[::2])
+    release.set()
+    await asyncio.wait(left, timeout=5)
+    assert asyncio.get_running_loop().get_task_factory() is before
+    assert [record.tasks_left for record in records] == [2, 2]
+    assert result.disturbances.tasks_left == 4
+    assert "4 tasks" in " ".join(str(result).split())
+    notes = [entry.text for entry in records[0].transcript if entry.kind == "note"]
+    assert any("goes_on" in note and "ends" in note for note in notes)
     assert refused
     assert set(refused) == {"late_call"}
     assert all(record.end_reason == "settled" for record in records)
