@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from tbadapters.core.abandoned import abandon
@@ -53,6 +53,25 @@ def run_kept(work: Coroutine[Any, Any, T]) -> T:
 def _close_kept() -> None:
     while _kept:
         _kept.pop().close()
+
+
+def run_apart(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Return a coroutine's result from a loop in another thread, waiting for it: here one may be running."""
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(asyncio.run(make()))
+        except BaseException as error:  # noqa: BLE001  (raised in the caller's thread)
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="tbadapters apart")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 def in_a_loop() -> bool:

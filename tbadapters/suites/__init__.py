@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from tbadapters.core.errors import InvalidOption, SuiteError, TbAdaptersError, UnknownName, UsageError, describe
+from tbadapters.core.event_loop import run_apart
 from tbadapters.core.plugins import load_plugin, plugin_names
 from tbadapters.core.suite import Suite, joined
 
@@ -36,7 +37,7 @@ def load_suite(suite: Suites, **options: Any) -> Suite:
 
     Args:
         suite: The name of an installed suite (``neobank``) or of a part of one (``thinkingbox/retail``), the path of a
-            ``.py`` file that defines ``suite`` (a ``Suite``) or ``load(**options)``, or ``module:attr`` (either of
+            ``.py`` file that defines ``suite`` (a ``Suite``) or ``load(**options)``, sync or async, or ``module:attr`` (either of
             these); several of them, in a list or with commas between, are joined into one suite.
         **options: The suite's own options, such as ``suite_seed=7`` for a fresh set of tasks of equal difficulty.
 
@@ -95,6 +96,8 @@ def _made(name: str, found: Any, options: dict[str, Any]) -> Suite:
     _check_options(name, found, options)
     try:
         suite = found(**options)
+        if inspect.iscoroutine(suite):  # it asks a server for its tools, say
+            suite = run_apart(partial(_awaited, suite))
     except TbAdaptersError:
         raise
     except Exception as error:
@@ -102,6 +105,10 @@ def _made(name: str, found: Any, options: dict[str, Any]) -> Suite:
     if not isinstance(suite, Suite):
         raise SuiteError(f"The function of the suite {name!r} returned {type(suite).__name__}, not a Suite.")
     return suite
+
+
+async def _awaited(made: Coroutine[Any, Any, Any]) -> Any:
+    return await made
 
 
 def _reseeded(name: str, suite: Suite, options: dict[str, Any]) -> Suite:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from tbadapters.core.errors import SuiteError, UsageError
+from tbadapters.core.event_loop import run_apart
 from tbadapters.core.sandbox import running
 from tbadapters.core.suite import Suite, Task
 from tbadapters.testing.mutations import Mutation, Mutator, without_waiting
@@ -94,11 +93,11 @@ class Flaws:
                 return await make()
 
         if hasattr(self._suite.backend, "running"):
-            return _in_a_thread(kept)
+            return run_apart(kept)
         try:
             return without_waiting(make())
         except UsageError:
-            return _in_a_thread(make)
+            return run_apart(make)
 
 
 def _mutated(task: Task, mutation: Mutation, flaw: Flaw) -> Script:
@@ -112,22 +111,3 @@ def _mutated(task: Task, mutation: Mutation, flaw: Flaw) -> Script:
         wrong=mutation.after,
     )
     return replace(golden_script(task), steps=mutation.actions, injected=injected)
-
-
-def _in_a_thread(make: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """Return a coroutine's result, from a loop in another thread: here one may be running."""
-    results: list[Result] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(asyncio.run(make()))
-        except BaseException as error:  # noqa: BLE001 - raised in the caller's thread
-            errors.append(error)
-
-    thread = threading.Thread(target=run, name="scripted-model-flaws")
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]

@@ -43,6 +43,26 @@ def test_a_file_may_define_the_suite_itself(tmp_path):
         load_suite(path, size=4)
 
 
+LATER = """
+import sys
+sys.path.insert(0, {data!r})
+import anyio, library
+async def load():
+    await anyio.sleep(0)
+    return library.load()
+"""
+
+
+async def test_a_load_function_may_be_async(tmp_path, unblocked_loop):
+    """A load function that awaits, as one does that asks a server for its tools, is waited for, inside of a loop, too."""
+    unblocked_loop.deactivate()  # loading a suite reads files
+    path = written(tmp_path, LATER.format(data=str(DATA)))
+    assert load_suite(path).name == load_suite(DATA / "library.py").name
+    path.write_text("async def load():\n    raise OSError('no server')\n")
+    with pytest.raises(SuiteError, match="can't be loaded: OSError: no server"):
+        load_suite(path)
+
+
 def test_a_suite_that_can_not_be_reseeded_has_no_options(tmp_path):
     """A finished suite without reseed has no option at all."""
     path = written(tmp_path, f"import sys\nsys.path.insert(0, {str(DATA)!r})\nimport desk\nsuite = desk.load()\n")
