@@ -5,7 +5,6 @@ python page_blocks.py PAGE, in an empty folder. What a page takes for granted ("
 # ruff: noqa: T201  # what it prints is what the test looks at
 
 import ast
-import asyncio
 import inspect
 import json
 import os
@@ -17,6 +16,7 @@ from threading import Thread
 from typing import TypedDict
 
 import tbadapters
+from tbadapters.core.event_loop import run_kept
 from tbadapters.testing import GoldenPolicy, Outcomes, ScriptedModelServer
 from tbadapters.testing.checks import check_suite
 
@@ -88,8 +88,8 @@ def given(suite) -> dict[str, object]:
     }  # fmt: skip
 
 
-async def played(page: Path, suite) -> None:
-    """Run the blocks, the tests that they define, and the agents that they define without running them."""
+async def played(page: Path, suite) -> dict[str, object]:
+    """Run the blocks, and the agents that they define without running them; return what they define."""
     names = given(suite)
     service = ThreadingHTTPServer(("127.0.0.1", 0), Service)
     Thread(target=service.serve_forever, daemon=True).start()
@@ -105,24 +105,25 @@ async def played(page: Path, suite) -> None:
                 assert done.coverage.missing == 0, done
                 assert done.trials[0].fault is None, done
                 print(agent, done.trials[0].passed, len(done.trials[0].tool_calls))
-        for name in [name for name in names if name.startswith("test_")]:
-            await asyncio.to_thread(names.pop(name), Path.cwd() / name)
-            print(name)
     service.shutdown()
     if "load" in names:
         assert (await check_suite(names["load"]())).ok
         print("checked")
+    return names
 
 
 def main() -> None:
     page = Path(sys.argv[1])
-    Path("agents.py").write_text(AGENTS)
+    Path("my_agents.py").write_text(AGENTS)
     suite = tbadapters.load_suite("neobank")
     for door in ("evaluate", "evaluate_sync", "compare"):
         setattr(tbadapters, door, small(getattr(tbadapters, door)))
     with ScriptedModelServer(GoldenPolicy(suite, outcomes=Outcomes(pass_rate=1.0))) as server:
         os.environ |= {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "any"}
-        asyncio.run(played(page, suite))
+        names = run_kept(played(page, suite))  # the loop of evaluate_sync: LangChain's clients know one only
+        for name in [name for name in names if name.startswith("test_")]:
+            names[name](Path.cwd() / name)
+            print(name)
 
 
 if __name__ == "__main__":
