@@ -191,7 +191,7 @@ class Campaign:
         if self.resume is not None:
             folder = Path(self.resume)
             before = load_manifest(folder)
-            check_resume(folder, now)
+            check_resume(folder, now, suite_options=plan.suite.options)
             if self.coverage_floor is not None:  # a way to read what was run, not a part of it: it may change
                 write_manifest(folder, before | {"coverage_floor": self.coverage_floor})
             return before.get("name") or plan.adapter.name, folder

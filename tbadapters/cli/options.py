@@ -14,6 +14,7 @@ from tbadapters.core.cost import Price
 from tbadapters.core.errors import InvalidOption
 from tbadapters.core.limits import Limits
 from tbadapters.core.run_folder import load_manifest, undamaged
+from tbadapters.core.store import refuse_imported
 from tbadapters.core.suite import Suite
 from tbadapters.core.tool_faults import ToolFaults
 from tbadapters.core.user_choice import SCRIPTED
@@ -168,8 +169,10 @@ def resumed(folder: Path, given: Options) -> Options:
 
     Raises:
         UnusableFolder: it is no run folder.
+        ResumeMismatch: its trials were imported.
     """
     manifest = load_manifest(folder)
+    refuse_imported(folder, manifest)
     before = manifest["settings"]
     seed, options = given.pop("suite_seed"), suite_options_of(given.pop("suite_option"))
     suite = suite_of(

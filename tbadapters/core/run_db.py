@@ -58,6 +58,10 @@ class DamagedRecords(Exception):
     """Raised when what is read is not what was once written, though SQLite finds nothing wrong."""
 
 
+class LostRecords(sqlite3.DatabaseError):
+    """Raised when nothing at all can be read of a file, not even how much there was."""
+
+
 def row_of(record: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the row of an attempt's record."""
     verdict = (record["verdict"] or {}).get("passed")
@@ -148,7 +152,7 @@ def mend(path: Path) -> None:
                 return
             records, lost = salvage(database)
             if not records and not lost:  # not even how many there were
-                raise sqlite3.DatabaseError("nothing in it can be read")
+                raise LostRecords("nothing in it can be read")
         log.warning("run_db_mended", path=str(path), kept=len(records), lost=lost)
         _write(mended.with_suffix(".new"), records)
         mended.with_suffix(".new").replace(mended)

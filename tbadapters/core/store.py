@@ -27,8 +27,9 @@ from tbadapters.core.errors import ResumeMismatch, UnusableFolder
 from tbadapters.core.locks import folder_lock
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.redaction import redacted, redacted_data
-from tbadapters.core.run_db import ADD, COPY, SCHEMA, DamagedRecords, copy_of, mend, read_all, row_of
+from tbadapters.core.run_db import ADD, COPY, SCHEMA, DamagedRecords, LostRecords, copy_of, mend, read_all, row_of
 
+IMPORTED = "imported "  # how the suite's digest of an imported run begins
 _UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
 
 
@@ -76,17 +77,39 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     (folder / "manifest.json").write_text(json.dumps(redacted_data(manifest), indent=2, sort_keys=True) + "\n")
 
 
-def check_resume(folder: Path, settings: Mapping[str, Any]) -> None:
+def refuse_imported(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Refuse to go on with a run that was made elsewhere.
+
+    Raises:
+        ResumeMismatch: it is one.
+    """
+    if str(manifest.get("settings", {}).get("suite_digest", "")).startswith(IMPORTED):
+        raise ResumeMismatch(
+            f"{folder} can't be resumed: its trials were imported, and what their agent was is not known. "
+            "Evaluate the agent in a new run, and compare the two."
+        )
+
+
+def check_resume(folder: Path, settings: Mapping[str, Any], *, suite_options: Mapping[str, Any] | None = None) -> None:
     """Compare the settings of a run folder with those of the run that resumes it.
+
+    Args:
+        folder: The run folder.
+        settings: Those of the run that resumes it.
+        suite_options: What its suite was loaded with; None: not known.
 
     Raises:
         ResumeMismatch: they differ; the sentence names each difference.
         UnusableFolder: it is no run folder.
     """
-    before = read_manifest(folder).get("settings", {})
-    now = redacted_data(json.loads(json.dumps(settings)))
+    manifest = read_manifest(folder)
+    refuse_imported(folder, manifest)
+    before, now = dict(manifest.get("settings", {})), redacted_data(json.loads(json.dumps(settings)))
+    if suite_options is not None:
+        before["suite_options"] = manifest.get("suite_options", {})
+        now["suite_options"] = redacted_data(json.loads(json.dumps(dict(suite_options), default=repr)))
     differing = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
-    if differing:
+    if differing and differing != ["suite_options"]:  # options that make no difference may be others
         shown = ", ".join(f"{name}: {before.get(name)!r} then, {now.get(name)!r} now" for name in differing)
         raise ResumeMismatch(
             f"{folder} can't be resumed with other settings ({shown}): use the same, or start a new run."
@@ -193,4 +216,9 @@ def _readable(folder: Path) -> Iterator[None]:
         if isinstance(error, DamagedRecords) or code == sqlite3.SQLITE_CORRUPT:
             mend = "resume the run, which keeps all of it that can be read"
             raise UnusableFolder(f"{folder / 'run.db'} is damaged ({error}): {mend}.") from error
+        if isinstance(error, LostRecords) or code == sqlite3.SQLITE_NOTADB:
+            mend = "put a copy of the file back, or start a new run; reports that are in the folder stay as they are"
+            raise UnusableFolder(
+                f"{folder / 'run.db'} can't be used: its first page is damaged ({error}): {mend}."
+            ) from error
         raise UnusableFolder(f"{folder / 'run.db'} can't be used: {error}.") from error

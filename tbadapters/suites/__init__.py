@@ -101,6 +101,9 @@ def _made(name: str, found: Any, options: dict[str, Any]) -> Suite:
     except TbAdaptersError:
         raise
     except Exception as error:
+        if options:  # what was asked for is more likely wrong than the suite
+            given = ", ".join(f"{option}={value!r}" for option, value in options.items())
+            raise InvalidOption(f"The suite {name!r} can't be loaded with {given}: {describe(error)}") from error
         raise SuiteError(f"The suite {name!r} can't be loaded: {describe(error)}") from error
     if not isinstance(suite, Suite):
         raise SuiteError(f"The function of the suite {name!r} returned {type(suite).__name__}, not a Suite.")

@@ -52,6 +52,21 @@ async def reopened(folder):
         return await store.records()
 
 
+@pytest.mark.parametrize("start", [0, 100])
+async def test_a_damaged_first_page_is_told_with_what_can_be_done(folder, start):
+    """From the first page on everything is found: without it, or without its tables, one sentence says what is left to do."""
+    path = folder / "run.db"
+    data = bytearray(path.read_bytes())
+    data[start:PAGE] = random.Random(0).randbytes(PAGE - start)
+    path.write_bytes(data)
+    for read in (reopened(folder), to_thread.run_sync(read_records, folder)):
+        with pytest.raises(UnusableFolder, match=r"(copy of the file back, or start a new run)|(resume the run)"):
+            await read
+    with pytest.raises(UnusableFolder, match=r"first page is damaged.*copy of the file back, or start a new run"):
+        await reopened(folder)
+    assert path.read_bytes() == bytes(data)
+
+
 async def test_attempts_are_kept_twice_however_many_are_added_at_once(tmp_path):
     """Of attempts that are committed at the same time, each has its own copy."""
     async with Store.open(tmp_path) as store, anyio.create_task_group() as group:

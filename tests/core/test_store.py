@@ -142,3 +142,18 @@ def test_resume_names_each_difference(tmp_path):
     with pytest.raises(ResumeMismatch, match="trials: 5 then, 6 now"):
         check_resume(tmp_path, {"trials": 6, "seed": 0, "limits": {"seconds": 1.0}})
     assert json.loads((tmp_path / "manifest.json").read_text())["settings"]["trials"] == 5
+
+
+def test_resume_names_a_suites_options(tmp_path):
+    """Where the tasks differ because the suite was loaded otherwise, its options are named; alone they make no difference."""
+    write_manifest(tmp_path, {"settings": {"suite_digest": "a"}, "suite_options": {"size": 3}})
+    with pytest.raises(ResumeMismatch, match=r"suite_options: \{'size': 3\} then, \{'size': 4\} now"):
+        check_resume(tmp_path, {"suite_digest": "b"}, suite_options={"size": 4})
+    check_resume(tmp_path, {"suite_digest": "a"}, suite_options={})
+
+
+def test_an_imported_run_is_not_resumed(tmp_path):
+    """A run whose trials were imported is refused by what it is, not by settings that it never had."""
+    write_manifest(tmp_path, {"settings": {"suite_digest": "imported 0123", "limits": {}}})
+    with pytest.raises(ResumeMismatch, match=r"its trials were imported.*new run"):
+        check_resume(tmp_path, {"suite_digest": "b", "trials": 4})

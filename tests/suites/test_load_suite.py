@@ -116,3 +116,9 @@ def test_any_option_may_be_taken(tmp_path):
         f"import sys\nsys.path.insert(0, {str(DATA)!r})\nimport desk\ndef load(**options): return desk.load(size=options['n'])\n",
     )
     assert len(load_suite(path, n=1).tasks) == 1
+
+
+def test_an_option_that_a_suite_can_not_take_is_a_mistake_of_whoever_gave_it():
+    """Where a suite can't be loaded with what was asked for, the options are named, and the suite is not said to be wrong."""
+    with pytest.raises(UsageError, match=r"can't be loaded with size='abc': TypeError"):
+        load_suite(DATA / "desk.py", size="abc")
