@@ -12,6 +12,7 @@ from rich.text import Text
 from tbadapters.cli.app import CHECK_FAILED, DONE, app
 from tbadapters.cli.options import SeedOfSuite, SuiteArgument, SuiteOptions, suite_of, suite_options_of
 from tbadapters.core.event_loop import run_to_end
+from tbadapters.core.numbers import counted
 from tbadapters.core.suite_report import SuiteReport
 from tbadapters.reports.text import visible
 
@@ -22,7 +23,7 @@ def list_tasks(suite: SuiteArgument, suite_seed: SeedOfSuite = None, suite_optio
     loaded = suite_of(suite, suite_seed, suite_options_of(suite_option))
     # A server's tools are not counted: it would be started for that.
     tools = f", {len(loaded.tool_list)} tools" if isinstance(loaded.tool_list, tuple) and loaded.tool_list else ""
-    typer.echo(f"{loaded.name}: {len(loaded.tasks)} tasks{tools}")
+    typer.echo(f"{loaded.name}: {counted(len(loaded.tasks), 'task')}{tools}")
     for task in loaded.tasks:  # a line each, so that it can be searched
         typer.echo(visible(f"{task.id}  [{', '.join(task.tags)}]  {' '.join(task.opening.split())}"))
 

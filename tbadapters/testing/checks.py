@@ -13,6 +13,7 @@ from typing import NamedTuple
 import anyio.lowlevel
 
 from tbadapters.core.errors import TbAdaptersError, describe
+from tbadapters.core.numbers import counted
 from tbadapters.core.suite import Suite, Task
 from tbadapters.core.suite_report import CheckRow
 from tbadapters.testing.findings import Finding
@@ -107,7 +108,8 @@ class CheckReport:
     def summary(self) -> str:
         """The findings in one line: the checks that do not hold, if there are any."""
         failed = [row.name for row in self.rows() if not row.ok]
-        return f"{self.suite}: {'not ok: ' + ', '.join(failed) if failed else 'all checks hold'} ({self.tasks} tasks)"
+        found = f"not ok: {', '.join(failed)}" if failed else "all checks hold"
+        return f"{self.suite}: {found} ({counted(self.tasks, 'task')})"
 
     @property
     def mutation_score(self) -> float | None:
