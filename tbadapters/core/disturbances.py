@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tbadapters.core.numbers import counted
 from tbadapters.core.records import AttemptRecord
 
 
@@ -53,13 +54,15 @@ class Disturbances:
         if self.provider_faults:
             faults = ", ".join(f"{code} x {number:,}" for code, number in self.provider_faults.items())
             found.append(
-                f"Model endpoints failed {sum(self.provider_faults.values()):,} times ({faults}); the agent's own clients "
-                f"asked {self.client_retries:,} times again."
+                f"Model endpoints failed {counted(sum(self.provider_faults.values()), 'time')} ({faults}); the agent's own clients "
+                f"asked {counted(self.client_retries, 'time')} again."
             )
         if self.held_seconds >= 1:
             found.append(f"Attempts waited {self.held_seconds:,.0f} s in all until a model endpoint might be asked.")
         if self.abandoned:
-            found.append(f"Abandoned: {self.abandoned} attempts whose agent did not end when it was cancelled.")
+            found.append(
+                f"Abandoned: {counted(self.abandoned, 'attempt')} whose agent did not end when it was cancelled."
+            )
         if self.tasks_left:
             found.append(
                 f"{self.tasks_left} tasks that agents left running were cancelled when their attempts were over."

@@ -26,6 +26,7 @@ from tbadapters.core.figures import (
     total_usage,
 )
 from tbadapters.core.messages import Usage
+from tbadapters.core.numbers import counted
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.results_file import result_dict
 from tbadapters.core.shown import Shown
@@ -249,11 +250,12 @@ class RunResult(Shown):
             limits = rate.bounds or Interval(0.0, 1.0)
             return f"No headline: {found.shortfall}; pass@1 lies between {limits.low:.1%} and {limits.high:.1%}."
         span = f" (95% interval {rate.interval.low:.1%} to {rate.interval.high:.1%})" if rate.interval else ""
-        every = self.observed_all
+        every, k = self.observed_all, self.trials_per_task
+        every_trial = "the only trial" if k == 1 else f"all {k} trials"
         still_open = f", {every.undetermined} could while trials are missing" if every.undetermined else ""
         return (
-            f"pass@1 is {rate.value:.1%}{span}; {every.count} of {every.of} tasks passed all "
-            f"{self.trials_per_task} trials{still_open}."
+            f"pass@1 is {rate.value:.1%}{span}; {every.count} of {counted(every.of, 'task')} passed "
+            f"{every_trial}{still_open}."
         )
 
     @property
@@ -291,7 +293,9 @@ class RunResult(Shown):
 
     def _checked(self, k: int) -> int:
         if not 1 <= k <= self.trials_per_task:
-            raise InvalidOption(f"k={k}: this run has {self.trials_per_task} trials a task, so k is 1 to that.")
+            raise InvalidOption(
+                f"k={k}: this run has {counted(self.trials_per_task, 'trial')} a task, so k is 1 to that."
+            )
         return k
 
     def _figures(self, tasks: Sequence[TaskInfo]) -> Figures:

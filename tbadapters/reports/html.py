@@ -23,6 +23,7 @@ from markupsafe import Markup
 
 from tbadapters.core.comparison import Comparison, p_text
 from tbadapters.core.figures import Amount, Figures
+from tbadapters.core.numbers import counted
 from tbadapters.core.result import RunResult
 from tbadapters.core.statistics import Tally
 from tbadapters.reports import drawings, text
@@ -172,6 +173,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(percent=text.percent, span=text.span, money=text.money, p=p_text, amount=text.amount)
     environment.filters.update(figure=text.figure_value, coverage=text.coverage_text, points=text.points)
+    environment.filters.update(counted=counted)
     environment.filters.update(breakable=breakable, short=short_id, tool_fault=text.tool_fault_cells)
     environment.globals.update(tool_fault_columns=text.TOOL_FAULT_COLUMNS, tool_fault_note=text.TOOL_FAULT_NOTE)
     environment.globals.update(rate_whisker=rate_whisker, difference_whisker=difference_whisker)

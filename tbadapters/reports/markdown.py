@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tbadapters.core.comparison import AgentPair, Comparison
 from tbadapters.core.figures import Amount
+from tbadapters.core.numbers import counted
 from tbadapters.core.result import RunResult
 from tbadapters.reports.text import (
     TOOL_FAULT_COLUMNS,
@@ -27,6 +28,7 @@ from tbadapters.reports.text import (
     pair_cells,
     pair_columns,
     percent,
+    size_text,
     span,
     tool_fault_cells,
     visible,
@@ -83,8 +85,7 @@ def _run(result: RunResult) -> Iterator[str]:
 def _headline(result: RunResult) -> Iterator[str]:
     mark = "" if result.coverage.sufficient else "⚠️ "
     yield f"{mark}**{result.headline}**"
-    size = f"{len(result.tasks)} tasks x {result.trials_per_task} trials, seed {result.seed}"
-    yield f"{code(result.framework)}, {size}; {coverage_text(result.coverage)} trials."
+    yield f"{code(result.framework)}, {size_text(result)}; {coverage_text(result.coverage)} trials."
     yield from (f"⚠️ {code(note)}" for note in result.notes)
     if result.stopped:
         yield f"⚠️ Stopped early: {code(result.stopped)}"
@@ -162,7 +163,7 @@ def _spent(result: RunResult) -> str:
         text += f" By the {who}: {item.usage.total_tokens:,} tokens, cost {money(item.cost)}."
     if result.without_verdict:
         tokens = sum(record.usage.total_tokens for record in result.without_verdict)
-        text += f" {len(result.without_verdict):,} attempts without a verdict took {tokens:,} tokens apart from that."
+        text += f" {counted(len(result.without_verdict), 'attempt')} without a verdict took {tokens:,} tokens apart from that."
     bases = [f"{code(model)} {basis or 'has no known price'}" for model, basis in result.price_bases().items()]
     return f"{text} Prices: {'; '.join(bases)}." if bases else text
 

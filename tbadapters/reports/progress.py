@@ -27,6 +27,7 @@ from tbadapters.core.events import (
     TrialEnded,
     TrialStarted,
 )
+from tbadapters.core.numbers import counted
 from tbadapters.reports.text import visible
 
 
@@ -58,7 +59,7 @@ def _say(console: Console, event: Event) -> None:
 def plan_sentence(plan: RunPlanned) -> str:
     """Return what is about to be run, in one line."""
     left = plan.planned - plan.done
-    trials = f"{plan.planned} trials planned ({plan.tasks} tasks x {plan.planned // plan.tasks})"
+    trials = f"{counted(plan.planned, 'trial')} planned ({counted(plan.tasks, 'task')} x {plan.planned // plan.tasks})"
     resumed = f", {plan.done} done before, {left} to run" if plan.done else ""
     cost = "cost not known beforehand" if plan.estimated_cost is None else f"about ${plan.estimated_cost:.2f}"
     return f"{plan.run} on {plan.suite}: {trials}{resumed}; {cost} ({plan.estimate_basis})"

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from tbadapters.core.comparison import AgentPair, Comparison
 from tbadapters.core.figures import Amount, Figures
+from tbadapters.core.numbers import counted
 from tbadapters.core.records import AttemptRecord
 from tbadapters.core.result import RunResult, TaskResult
 from tbadapters.core.suite import Task
@@ -31,6 +32,7 @@ from tbadapters.reports.text import (
     pair_cells,
     pair_columns,
     percent,
+    size_text,
     span,
     tool_fault_cells,
     visible,
@@ -76,7 +78,7 @@ def show_trial(
 def result_parts(result: RunResult) -> list[RenderableType]:
     """Return the tables of a result."""
     head = Text.assemble((visible(result.agent), "bold"), f" ({visible(result.framework)}) on ", (result.suite, "bold"))
-    lines = [head, Text(f"{len(result.tasks)} tasks x {result.trials_per_task} trials, seed {result.seed}", "dim")]
+    lines = [head, Text(size_text(result), "dim")]
     lines.append(Text(visible(result.headline), "" if result.coverage.sufficient else "bold yellow"))
     lines.extend(Text(visible(note), "yellow") for note in result.notes)
     if result.stopped:
@@ -196,7 +198,7 @@ def _spent(result: RunResult) -> Text:
     if apart:
         tokens = sum(record.usage.total_tokens for record in apart)
         ended = ", ".join(f"{fault} x {number}" for fault, number in result.infrastructure_faults.items())
-        text += f" Apart from that: {len(apart)} attempts without a verdict ({ended}), {tokens:,} tokens."
+        text += f" Apart from that: {counted(len(apart), 'attempt')} without a verdict ({ended}), {tokens:,} tokens."
     for sentence in result.disturbances.sentences:
         text += f" {visible(sentence)}"
     bases = (f"{visible(model)} {basis or 'has no known price'}" for model, basis in result.price_bases().items())

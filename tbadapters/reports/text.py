@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tbadapters.core.comparison import AgentPair, p_text
 from tbadapters.core.figures import Amount, Coverage, Figure, Figures, Rate
-from tbadapters.core.numbers import in_points
+from tbadapters.core.numbers import counted, in_points
 from tbadapters.core.printable import visible as visible  # noqa: PLC0414  (reports know it from here)
 from tbadapters.core.result import RunResult
 from tbadapters.core.statistics import Interval
@@ -57,7 +57,9 @@ def figure_value(figure: Figure, tasks: int) -> str:
     if isinstance(figure, Amount):
         return amount(figure)
     if isinstance(figure, Rate):
-        return percent(figure.value) + (f" ({figure.tasks} of {tasks} tasks)" if figure.tasks < tasks else "")
+        return percent(figure.value) + (
+            f" ({figure.tasks} of {counted(tasks, 'task')})" if figure.tasks < tasks else ""
+        )
     undetermined = f", {figure.undetermined} undetermined" if figure.undetermined else ""
     return f"{figure.count} of {figure.of} ({percent(figure.rate)}{undetermined})"
 
@@ -66,6 +68,11 @@ def figure_names(figures: Figures) -> dict[str, str]:
     """Return for each figure's name how it is printed for this k; the name itself stays readable in it."""
     k = figures.k
     return {name: f"{name}, k = {k}" if "k (" in name else name.replace("k/k", f"{k}/{k}") for name in figures.named()}
+
+
+def size_text(result: RunResult) -> str:
+    """Return how much a run is."""
+    return f"{counted(len(result.tasks), 'task')} x {counted(result.trials_per_task, 'trial')}, seed {result.seed}"
 
 
 def coverage_text(coverage: Coverage) -> str:
@@ -128,5 +135,5 @@ def tool_fault_cells(found: ToolFaultFigures) -> tuple[str, ...]:
         points(found.difference.interval),
         percent(found.retained),
     )
-    twice = f"{found.duplicates:,} in {found.trials_with_duplicates:,} trials" if found.duplicates else "0"
+    twice = f"{found.duplicates:,} in {counted(found.trials_with_duplicates, 'trial')}" if found.duplicates else "0"
     return (found.kind.replace("_", " "), f"{found.calls:,}", f"{found.passed:,} / {found.trials:,}", *rates, twice)

@@ -96,11 +96,11 @@ def test_options_of_a_suite_stay_with_the_run(called, tmp_path):
     done = called(
         "run", f"{AGENTS}:good", "--suite", DESK, "--suite-option", "size=1", "--trials", "1", "--out", str(tmp_path)
     )
-    assert "1 tasks x 1 trials" in done.out
+    assert "1 task x 1 trial" in done.out
     (folder,) = tmp_path.iterdir()
     again = called("run", f"{AGENTS}:good", "--resume", str(folder))
     assert again.returncode == 0
-    assert "1 tasks x 1 trials" in again.out
+    assert "1 task x 1 trial" in again.out
     assert "2 tasks" in called("tasks", DESK, "--suite-option", "size=2").out
     refused = called("tasks", DESK, "--suite-option", "size")
     assert "name=value is needed" in refused.err

@@ -1,5 +1,6 @@
 """Markdown shows what the other reports show, and no text of an agent or user can become markup in it."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from synthetic_runs import WRONG, record, result_of, seeded_result
 from tbadapters.core.comparison import Comparison
 from tbadapters.core.records import FaultRecord
 from tbadapters.core.task_info import TaskInfo
+from tbadapters.reports.html import run_page
 from tbadapters.reports.markdown import _table, code, markdown
 from tbadapters.reports.text import visible
 
@@ -111,3 +113,13 @@ def test_any_text_leaves_the_tables_whole(text):
     plain, odd = markdown(hostile_run("x")), markdown(hostile_run(text))
     for kind in ("table_open", "tr_open", "td_open", "html_block"):
         assert len(of_kind(odd, kind)) == len(of_kind(plain, kind))
+
+
+def test_one_is_not_many():
+    """A run of one task, one trial and one attempt without a verdict is told in the singular, in every report."""
+    found = replace(result_of([[True]]), faulted=(record("bank/t0", 0, None, attempt=1),))
+    for told in (str(found), markdown(found), run_page(found)):
+        assert re.search(r"(^|[^0-9/])1 (task|trial|attempt)s\b", told) is None
+        assert "1 task" in told
+        assert "1 attempt" in told
+    assert found.headline == "pass@1 is 100.0%; 1 of 1 task passed the only trial."

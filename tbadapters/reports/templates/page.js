@@ -8,6 +8,8 @@
     return node;
   };
 
+  const counted = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+
   // Search, filters and order.
   const search = find("search"), state = find("state"), tag = find("tag"), look = find("look"), order = find("order");
   const shown = find("shown"), grid = find("grid"), dialog = find("trial");
@@ -30,7 +32,7 @@
       row.hidden = !hit;
       tasks += hit;
     }
-    shown.textContent = `${tasks} of ${rows.length} tasks${look && look.value ? `, ${trials} trials` : ""}`;
+    shown.textContent = `${tasks} of ${counted(rows.length, "task")}${look && look.value ? `, ${counted(trials, "trial")}` : ""}`;
     if (stop && (!stop.isConnected || stop.closest(".row").hidden)) stopAt(grid.querySelector(".row:not([hidden]) a.cell"));
   };
   const sort = () => {
