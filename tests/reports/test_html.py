@@ -241,3 +241,10 @@ def test_characters_that_fool_a_reader_are_shown(tmp_path):
             assert "<U+202E>gnp.exe" in html.unescape(shown)
             assert not {"\x00", "\x1b", "\x07", "\x9b", "\u202e", "\ud83d"} & set(shown)
             assert not re.search(r"\\x[019]|\\u202e|\\ud83d", shown)
+
+
+def test_curves_of_fewer_tasks_say_so():
+    """Where missing trials leave few tasks with all k of them, the page says of how many its curves are at k."""
+    lacking, whole = (run_page(result_of([[True, True], [False, last]])) for last in (None, True))
+    assert "at k = 2 they are of 1 of 2 tasks" in lacking
+    assert "at k = 2 they are of" not in whole
