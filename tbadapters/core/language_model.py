@@ -25,6 +25,7 @@ from tbadapters.core.errors import (
 )
 from tbadapters.core.limits import is_finite, is_whole
 from tbadapters.core.messages import ModelRequest, Usage
+from tbadapters.core.paced_requests import served
 from tbadapters.core.provider_errors import meaning_of
 from tbadapters.core.spending import record_request
 from tbadapters.core.transport import ProviderFaults
@@ -99,7 +100,7 @@ class LanguageModel:
             self._model, output_type=answer, instructions=instructions, retries={"output": self._tries - 1}
         )
         asked = _Asking(self._ai, agent, objection)
-        seen = ProviderFaults()
+        seen = ProviderFaults(served())
         try:
             # An endpoint that fails here is no fault of the agent's, which is watched in the context around this.
             with seen.observe(), anyio.fail_after(self._seconds):

@@ -76,6 +76,15 @@ class Pace:
             self._last = now
             return 0.0
 
+    def go(self, ticket: int) -> None:
+        """Let a request be sent out of its turn; those that wait are sent so much later."""
+        with self._lock:
+            self._waiting.remove(ticket)
+            self._sent += 1
+            self._last = self._clock()
+            if self.rate is not None:
+                self._next += 1 / self.rate
+
     def leave(self, ticket: int) -> None:
         """Take back a request that waits no longer; one that was sent is none."""
         with self._lock:

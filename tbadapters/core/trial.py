@@ -39,7 +39,7 @@ from tbadapters.core.judge import Judge, NoJudge
 from tbadapters.core.limits import Limits, Retries
 from tbadapters.core.logs import get_logger
 from tbadapters.core.messages import Message
-from tbadapters.core.paced_requests import PacedRequests
+from tbadapters.core.paced_requests import PacedRequests, keeping_pace
 from tbadapters.core.pulse import attempt_name, lost_seconds
 from tbadapters.core.records import AttemptRecord, recordable
 from tbadapters.core.retrying import TryAgain, attempts
@@ -134,6 +134,7 @@ async def run_attempt(plan: TrialPlan, task: Task, trial: TrialRef, number: int)
     """Run one attempt from the clean backend to its record; return it with the fault that ended it."""
     clock = _Clock()
     closing = AsyncExitStack()
+    closing.enter_context(keeping_pace(plan.paced))
     try:
         attempt = await _opened(plan, task, trial, number, closing)
         clock.lap("setup")

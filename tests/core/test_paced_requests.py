@@ -6,12 +6,13 @@ import time
 import httpx2
 import pytest
 from anyio import to_thread
+from scripted_llm import scripted_llm
 from trial_stage import Session, attempt_of
 
-from tbadapters import Ended, Limits
+from tbadapters import Ended, Limits, LLMJudge
 from tbadapters.core import pace
 from tbadapters.core.pace import pace_of
-from tbadapters.core.paced_requests import PacedRequests
+from tbadapters.core.paced_requests import PacedRequests, keeping_pace, served
 from tbadapters.core.transport import ProviderFaults, observe_transport
 from tbadapters.core.transport_hooks import TransportHook
 from tbadapters.testing import FixedPolicy, ScriptedModelServer
@@ -54,6 +55,37 @@ async def test_an_async_client_waits(server):
     assert time.monotonic() - began >= 0.5
     assert 0.4 <= faults.held_seconds() <= time.monotonic() - began  # three at once count once
     assert len(server.requests) == 3
+
+
+async def test_user_and_judge_keep_the_pace_but_not_for_ever(server):
+    """Their requests have their turn among the agents', and are sent out of it before their deadline passes."""
+    assert served() is None
+    found = slow_down(server, 4.0)
+    with keeping_pace(True):
+        paced = served()
+    async with httpx2.AsyncClient(timeout=30) as web:
+        with ProviderFaults(paced).observe():
+            began = time.monotonic()
+            await ask(web, server)
+            assert 0.15 <= time.monotonic() - began < 3
+        found._next = time.monotonic() + 60
+        began = time.monotonic()
+        with ProviderFaults(PacedRequests(most=0.2)).observe():
+            await ask(web, server)
+    assert 0.15 <= time.monotonic() - began < 10
+    assert found.waiting == 0
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_what_a_judge_asks_keeps_the_pace(wanted):
+    """A judge's model is asked at the pace of its endpoint where the run adapts, and at once where it does not."""
+    async with scripted_llm({"reason": "it says so", "answer": "yes"}) as (model, server):
+        slow_down(server, 1.0)
+        began = time.monotonic()
+        with keeping_pace(wanted):
+            await LLMJudge(model, votes=1).ask("It is on hold.", "Is it on hold?")
+        assert (time.monotonic() - began >= 0.8) is wanted
+    pace._paces.clear()
 
 
 async def test_a_sync_client_in_a_thread_waits(server):
