@@ -20,7 +20,7 @@ from typing import Any
 
 import anyio
 
-from tbadapters.core.errors import SandboxFault, SuiteError, UnknownName, boundary
+from tbadapters.core.errors import InvalidOption, SandboxFault, SuiteError, UnknownName, boundary
 from tbadapters.core.grading import Grader
 from tbadapters.core.logs import get_logger
 from tbadapters.core.state import State, TableRules, changes
@@ -29,6 +29,7 @@ from tbadapters.core.suite import Task
 from tbadapters.core.tools import Tool, ToolResult
 from tbadapters.sandboxes.mcp_connection import Connection, data_of, held, remote, spawned
 from tbadapters.sandboxes.mcp_forks import HELPER, ForkedConnection, ForkedServer, specification
+from tbadapters.sandboxes.mcp_records import tables_of, tables_to_grade
 from tbadapters.sandboxes.mcp_server import Lifecycle, McpServer
 
 __all__ = ["Lifecycle", "McpBackend", "McpSandbox", "McpServer"]
@@ -126,20 +127,6 @@ class McpSandbox:
         return await self._servers[server].connection.probe(name, argument)
 
 
-def tables_of(effects: Mapping[str, Any]) -> State:
-    """Return the rows in what servers report: each list of objects that have an ``id`` is a table.
-
-    Args:
-        effects: Server -> what it reports. A table is named by its server, where there are several, and its name there.
-    """
-    tables: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for server, reported in effects.items():
-        for name, rows in reported.items() if isinstance(reported, Mapping) else ():
-            if isinstance(rows, list) and all(isinstance(row, Mapping) and "id" in row for row in rows):
-                tables[f"{server}.{name}" if len(effects) > 1 else name] = {str(row["id"]): row for row in rows}
-    return State(tables, effects)
-
-
 @dataclass
 class _Run:
     """The servers' processes, while somebody uses them."""
@@ -161,7 +148,11 @@ class McpBackend:
             watch for the grader of state.
         lifecycle: The reserved tools and the deadlines.
         tools_of: Which of the servers' tools, and as what, a task's agent gets; None for all of them.
-        state_of: Reads the rows in what the servers report; ``State.raw`` should be what it is given.
+        state_of: Reads the rows in what the servers report; ``State.raw`` should be what it is given. None for each list
+            of objects that have an ``id``.
+
+    Raises:
+        InvalidOption: nothing is known to grade by.
     """
 
     def __init__(
@@ -173,11 +164,16 @@ class McpBackend:
         watch: bool | None = None,
         lifecycle: Lifecycle = RESERVED,
         tools_of: ToolsOf | None = None,
-        state_of: StateOf = tables_of,
+        state_of: StateOf | None = None,
     ) -> None:
+        if grader_of is None and lifecycle.effects is None:
+            raise InvalidOption(
+                "McpBackend(lifecycle=): without a tool that tells the records there is nothing to grade by; name one by "
+                "Lifecycle(effects=), or give grader_of=."
+            )
         self.servers = servers
         self.lifecycle = lifecycle
-        self.state_of = state_of
+        self.state_of = state_of or (tables_of if grader_of else tables_to_grade)
         self.rules = rules
         self.watch = watch if watch is not None else grader_of is None
         self._grader_of = grader_of
@@ -267,7 +263,7 @@ class McpBackend:
         """Open a session with a server that is not called directly."""
         server = self.servers[name]
         if server.url is not None:
-            async with held(remote(server.url)) as session:
+            async with held(remote(server.url, seconds=self.lifecycle.start_seconds)) as session:
                 yield session
         elif forked is not None:
             connection = await forked.connect()
@@ -278,7 +274,8 @@ class McpBackend:
                 connection.kill()
                 connection.close()
         else:
-            async with held(spawned(server.command or _command(server), server.env)) as session:
+            command, seconds = server.command or _command(server), self.lifecycle.start_seconds
+            async with held(spawned(command, server.env, seconds=seconds)) as session:
                 yield session
 
     async def _forked(self, name: str) -> ForkedServer[Found] | None:
@@ -298,10 +295,18 @@ class McpBackend:
             return run.forked[name]
 
     async def _initialised(self, name: str, connection: Connection, config: Any) -> Any:
-        """Run a server's init and return its answer, as data; None where it has no tool for that."""
+        """Run a server's init and return its answer, as data; None where it has no tool for that.
+
+        Raises:
+            SuiteError: the server has not the tools that its lifecycle names.
+        """
+        await self._listed(name, connection)
         if self.lifecycle.init is None:
             return None
-        answer = await self.within(connection, "init_seconds", self.lifecycle.init, {"config": config})
+        try:
+            answer = await self.within(connection, "init_seconds", self.lifecycle.init, {"config": config})
+        except SandboxFault as fault:
+            raise SandboxFault(f"The init of the server {name!r} failed: {fault}", code=fault.code) from fault
         init = data_of(answer)
         _raise_if_failed(f"The init of the server {name!r}", init, is_error=answer.is_error)
         return init
@@ -335,6 +340,7 @@ class McpBackend:
         if name not in run.listed:
             with boundary(SandboxFault):
                 listed = await connection.list_tools()
+            self.lifecycle.check(name, [wire["name"] for wire in listed])
             run.listed[name] = tuple(_tool(wire) for wire in listed if not self.lifecycle.is_reserved(wire["name"]))
         return run.listed[name]
 

@@ -26,7 +26,7 @@ from mcp.client.stdio import get_default_environment
 
 from tbadapters.core.errors import SandboxFault
 from tbadapters.core.logs import get_logger
-from tbadapters.sandboxes.mcp_connection import Answer, Connection, held, over_socket
+from tbadapters.sandboxes.mcp_connection import Answer, Connection, held, last_line, over_socket
 from tbadapters.sandboxes.mcp_server import McpServer
 
 log = get_logger(__name__)
@@ -280,9 +280,12 @@ class ForkedServer(Generic[T]):
             self._sockets += 1
             socket = self._folder / f"task{self._sockets}"
             await connection.ask(do="freeze", socket=str(socket))
-        except BaseException:
+        except BaseException as error:
             connection.kill()
             connection.close()
+            if isinstance(error, SandboxFault) and error.code == "server_died":
+                said = await to_thread.run_sync(_end_of, self._folder / "log")
+                raise SandboxFault(f"{error} {said}", code=error.code) from error
             raise
         return TaskProcess(connection, socket, found)
 
@@ -337,5 +340,5 @@ async def _started(server: McpServer, spec: Mapping[str, Any], log_path: Path) -
 
 
 def _end_of(log_path: Path) -> str:
-    lines = log_path.read_text(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "It said nothing."
+    line = last_line(log_path.read_text(errors="replace"))
+    return f"The last that it said: {line}" if line else "It said nothing."

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tbadapters.core.errors import InvalidOption
+from tbadapters.core.errors import InvalidOption, SuiteError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +73,19 @@ class Lifecycle:
     init_seconds: float = 60.0
     call_seconds: float = 60.0
     effects_seconds: float = 60.0
+
+    def check(self, server: str, offered: Collection[str]) -> None:
+        """Refuse a server that does not offer the tools that are named here.
+
+        Raises:
+            SuiteError: one is missing.
+        """
+        for option, tool in (("init", self.init), ("effects", self.effects), ("teardown", self.teardown)):
+            if tool is not None and tool not in offered:
+                raise SuiteError(
+                    f"The server {server!r} has no tool {tool!r}: say by Lifecycle({option}=) how the tool is called there, "
+                    "or None where there is none."
+                )
 
     def is_reserved(self, name: str) -> bool:
         """Say whether a name is, or might be taken for, that of a reserved tool: qualified, spaced or in other case."""

@@ -1,13 +1,15 @@
 """A small MCP server of a lost-property desk, on whichever SDK its environment has; for tests of MCP sandboxes.
 
 Environment: MCP_DESK_SDK chooses the SDK (``fastmcp`` or ``mcp``), MCP_DESK_THREAD
-starts a thread at import, MCP_DESK_LIFESPAN gives the server a lifespan, MCP_DESK_TRACE is a file of what was done.
+starts a thread at import, MCP_DESK_LIFESPAN gives the server a lifespan, MCP_DESK_TRACE is a file of what was done,
+MCP_DESK_BY_NAME makes it tell its records by their names instead of in a list.
 """
 
 import asyncio
 import json
 import os
 import subprocess
+import sys
 import threading
 import time
 from contextlib import asynccontextmanager
@@ -57,6 +59,10 @@ async def init(config: dict) -> str:
     trace("init")
     if config.get("hang"):
         await asyncio.sleep(3600)
+    if config.get("die"):
+        sys.stderr.write("no shelf left\n")
+        sys.stderr.flush()
+        os._exit(1)
     if config.get("fail"):
         return json.dumps({"status": "error", "message": "no such shelf"})
     items.update({item["id"]: dict(item) for item in config["items"]})
@@ -69,6 +75,8 @@ async def effects() -> str:
     """Tell what there is."""
     if any(item.get("state") == "stuck" for item in items.values()):
         await asyncio.sleep(3600)
+    if "MCP_DESK_BY_NAME" in os.environ:
+        return json.dumps({"items": items})
     return json.dumps({"initial": initial, "items": list(items.values())})
 
 

@@ -16,6 +16,7 @@ import pytest
 from tbadapters import Task, UserBrief
 from tbadapters.core.errors import InvalidOption, SandboxFault, SuiteError, UnknownName
 from tbadapters.core.grading import Evidence, Expectation, Verdict
+from tbadapters.core.state import State
 from tbadapters.sandboxes import mcp_forks
 from tbadapters.sandboxes.mcp import RESERVED, Lifecycle, McpBackend, McpSandbox, McpServer
 from tbadapters.sandboxes.mcp_connection import over_socket
@@ -328,6 +329,41 @@ async def test_failed_init_says_why() -> None:
     """An init that reports an error is the sandbox's fault, with the server's own words."""
     with pytest.raises(SandboxFault, match="The init of the server 'desk' failed: no such shelf"):
         async with backend().open(task(fail=True)):
+            pass
+
+
+async def test_server_that_dies_in_init_is_named() -> None:
+    """A server that dies in its init is named, and the last that it said is told."""
+    with pytest.raises(
+        SandboxFault, match=r"init of the server 'desk' failed.*died.*The last that it said: no shelf left"
+    ):
+        async with backend().open(task(die=True)):
+            pass
+
+
+async def test_records_that_nobody_can_read_are_refused() -> None:
+    """Where only records are graded, a run begins with records that can be read, or with none."""
+    with pytest.raises(InvalidOption, match="nothing to grade by; name one by Lifecycle"):
+        McpBackend({"desk": server()}, lifecycle=Lifecycle(effects=None))
+    desk = McpBackend({"desk": server(env={"MCP_DESK_BY_NAME": "1"})})
+    with pytest.raises(SuiteError, match="'desk' hold no list of objects with an id: say by state_of="):
+        async with desk.open(task()) as sandbox:
+            await sandbox.state()
+    read = McpBackend(
+        {"desk": server(env={"MCP_DESK_BY_NAME": "1"})},
+        state_of=lambda told: State({"items": told["desk"]["items"]}, told),
+    )
+    async with read.open(task()) as sandbox:
+        assert (await sandbox.state()).tables["items"]["scarf"]["state"] == "found"
+
+
+@pytest.mark.parametrize("form", ["forked", "spawned command"])
+async def test_lifecycle_tools_that_a_server_lacks(form: str) -> None:
+    """A server without the tools that its lifecycle names is the suite's mistake, told before anything is set up."""
+    desk = FORMS[form]()
+    desk.lifecycle = Lifecycle(effects="records")
+    with pytest.raises(SuiteError, match=r"'desk' has no tool 'records': say by Lifecycle\(effects=\)"):
+        async with desk.open(task()):
             pass
 
 

@@ -17,14 +17,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import anyio
 from anyio import to_thread
 
 from tbadapters.core.errors import UsageError
+from tbadapters.core.event_loop import run_apart
 from tbadapters.core.state import State
 from tbadapters.core.suite import Task
 from tbadapters.core.tools import Tool
-from tbadapters.sandboxes.mcp import McpBackend, McpSandbox, McpServer, tables_of
+from tbadapters.sandboxes.mcp import McpBackend, McpSandbox, McpServer
+from tbadapters.sandboxes.mcp_records import tables_of
 from tbadapters.sandboxes.preparations import CLOCK, SEARCH
 from tbadapters.sandboxes.search_choice import SearchChoice
 from tbadapters.suites.thinkingbox.building import Built
@@ -117,24 +118,7 @@ class Servers:
 
 
 def _asked(name: str, server: McpServer) -> tuple[Tool, ...]:
-    found: list[tuple[Tool, ...]] = []
-    failed: list[BaseException] = []
-
-    async def ask() -> None:
-        found.append(await McpBackend({name: server}, grader_of=_ungraded).list_tools(name))
-
-    def work() -> None:
-        try:
-            anyio.run(ask)
-        except BaseException as error:  # noqa: BLE001  (raised again where it was asked for)
-            failed.append(error)
-
-    thread = threading.Thread(target=work, name=f"tools of {name}")
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return found[0]
+    return run_apart(lambda: McpBackend({name: server}, grader_of=_ungraded).list_tools(name))
 
 
 def _ungraded(task: Task) -> Any:
