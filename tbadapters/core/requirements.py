@@ -66,7 +66,7 @@ class Requirement:
         if (name in _RATES and not is_share(number)) or (form[6] and name in _AMOUNTS):
             need = "a rate is from 0 to 1 (0.8), or a percentage (80%)" if name in _RATES else "it is no rate"
             raise InvalidOption(f"The requirement {text!r} asks for {form[5]}{form[6]} of {name}: {need}.")
-        scope: Literal["task", "tag"] | None = {"task": "task", "tag": "tag"}.get(form[1])  # type: ignore[assignment]
+        scope: Literal["task", "tag"] | None = {"task": "task", "tag": "tag"}.get(form[1])  # type: ignore[assignment]  # no literals
         return cls(text.strip(), scope, form[2], name, k, form[4], number)
 
     def holds(self, value: float) -> bool:

@@ -199,8 +199,7 @@ async def spawned(
     async with anyio.TemporaryFile() as said:  # a pipe would have to be read, and would hold up a server that says much
 
         async def last_words() -> str:
-            line = last_line(await to_thread.run_sync(_end_of, said.wrapped.fileno()))
-            return f"The last that it said: {line}" if line else "It said nothing."
+            return await to_thread.run_sync(last_words_in, said.wrapped.fileno())
 
         try:
             async with (
@@ -224,9 +223,11 @@ def _short(text: str) -> str:
     return text if len(text) <= _LINE else f"{text[:_LINE]}…"
 
 
-def _end_of(descriptor: int) -> str:
+def last_words_in(descriptor: int) -> str:
+    """Return the last line in what a server said into a file, as a sentence."""
     size = os.fstat(descriptor).st_size
-    return os.pread(descriptor, _SAID, max(0, size - _SAID)).decode(errors="replace")
+    line = last_line(os.pread(descriptor, _SAID, max(0, size - _SAID)).decode(errors="replace"))
+    return f"The last that it said: {line}" if line else "It said nothing."
 
 
 @asynccontextmanager

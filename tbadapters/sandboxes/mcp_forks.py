@@ -26,7 +26,7 @@ from mcp.client.stdio import get_default_environment
 
 from tbadapters.core.errors import SandboxFault
 from tbadapters.core.logs import get_logger
-from tbadapters.sandboxes.mcp_connection import Answer, Connection, held, last_line, over_socket
+from tbadapters.sandboxes.mcp_connection import Answer, Connection, held, last_words_in, over_socket
 from tbadapters.sandboxes.mcp_server import McpServer
 
 log = get_logger(__name__)
@@ -340,5 +340,5 @@ async def _started(server: McpServer, spec: Mapping[str, Any], log_path: Path) -
 
 
 def _end_of(log_path: Path) -> str:
-    line = last_line(log_path.read_text(errors="replace"))
-    return f"The last that it said: {line}" if line else "It said nothing."
+    with log_path.open("rb") as said:
+        return last_words_in(said.fileno())
